@@ -1,0 +1,5 @@
+"""`python -m engine` is `papilio`."""
+
+from engine.cli import main
+
+main()

@@ -1,0 +1,126 @@
+"""What a person sees of a run in the terminal: a bar for each part, then what landed where."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from engine.events import (
+    Event,
+    Remark,
+    RowsRefused,
+    SparkReady,
+    UnitFailed,
+    UnitFinished,
+    UnitProgress,
+    UnitStarted,
+)
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from engine.model.binding import Bound
+
+
+class Display:
+    """A live display of a run on standard error, so that standard output stays clean."""
+
+    def __init__(self, bound: Bound, quiet: bool = False) -> None:
+        from rich.console import Console
+
+        self.bound = bound
+        self.quiet = quiet
+        self.console = Console(stderr=True)
+        self._bars: dict[str, TaskID] = {}
+        self._live = sys.stderr.isatty() and not quiet
+        if self._live:
+            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+            self._progress = Progress(
+                SpinnerColumn(finished_text="[green]✓"),
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=28),
+                TextColumn("{task.fields[note]}"),
+                TimeElapsedColumn(),
+                console=self.console,
+            )
+
+    def __enter__(self) -> Display:
+        if self._live:
+            self._progress.start()
+            self._bars["spark"] = self._progress.add_task("Spark", total=None, note="starting")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._progress.stop()
+
+    def show(self, event: Event) -> None:
+        """Show what an event changes."""
+        if self.quiet:
+            return
+        match event:
+            case SparkReady():
+                self._say("spark", f"Spark {event.version} on {event.master}", event.seconds)
+            case UnitStarted() if self._live:
+                self._bars[event.unit] = self._progress.add_task(self._title(event.unit), total=None, note="")
+            case UnitProgress() if self._live:
+                self._progress.update(
+                    self._bars[event.unit],
+                    total=event.tasks_total,
+                    completed=event.tasks_done,
+                    note=f"{event.tasks_done}/{event.tasks_total} tasks",
+                )
+            case UnitFinished():
+                rows = "" if event.rows is None else f"{event.rows:,} rows"
+                self._say(event.unit, self._title(event.unit), event.seconds, rows)
+            case UnitFailed():
+                self.console.print(
+                    f"[red]✗ {self._title(event.unit)}: node `{event.node}`: {event.reason}[/red]"
+                )
+            case RowsRefused():
+                self.console.print(
+                    f"[yellow]! {event.node}: {event.rows:,} of {event.total:,} rows refused "
+                    f"(port `{event.port}` is not connected)[/yellow]"
+                )
+            case Remark():
+                self.console.print(f"[yellow]! {event.message}[/yellow]")
+
+    def _title(self, unit: str) -> str:
+        node = self.bound.workflow.nodes.get(unit)
+        return (node.title if node and node.title else unit) if node else unit
+
+    def _say(self, id_: str, title: str, seconds: float, note: str = "") -> None:
+        if self._live and id_ in self._bars:
+            task = self._bars[id_]
+            self._progress.update(task, description=title, total=1, completed=1, note=note)
+        elif not self._live:
+            self.console.print(f"✓ {title}  {note}  {seconds:.1f} s".replace("    ", "  "))
+
+    def print_summary(self, summary: dict[str, Any]) -> None:
+        """What landed where, and how long each part took."""
+        from rich.table import Table
+
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for heading, justify in (
+            ("target", "left"),
+            ("rows", "right"),
+            ("seconds", "right"),
+            ("where", "left"),
+        ):
+            table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+        for node, target in summary["targets"].items():
+            seconds = summary["units"][node]["seconds"]
+            table.add_row(self._title(node), f"{target['rows']:,}", f"{seconds:.1f}", target["path"])
+        others = [unit for unit in summary["units"] if unit not in summary["targets"]]
+        for unit in others:
+            info = summary["units"][unit]
+            table.add_row(f"[dim]{self._title(unit)}", f"[dim]{info['rows']:,}", f"[dim]{info['seconds']:.1f}",
+                          "[dim]staged for several readers")  # fmt: skip
+        self.console.print(table)
+        self.console.print(
+            f"[green]Done in {summary['seconds']:.1f} s[/green]  run {summary['run']}  log {summary['folder']}"
+        )

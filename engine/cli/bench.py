@@ -1,0 +1,57 @@
+"""`papilio bench`: side-by-side benchmarks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engine.cli.store import json_option, print_json
+
+
+@click.command(name="bench")
+@click.argument("name", required=False)
+@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--scale", type=float, help="TPC-H scale, where the benchmark takes one.")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    default=Path("build/bench"),
+    show_default=True,
+    help="Where data and targets of the benchmark are kept.",
+)
+@json_option
+def command(name: str | None, rounds: int, scale: float | None, folder: Path, as_json: bool) -> None:
+    """Run contenders side by side and compare them. Without a name, list the benchmarks."""
+    from engine.experiments.bench import Options, find, names
+
+    if name is None:
+        for known in names():
+            summary = (find(known).__doc__ or "").strip().splitlines()[0]
+            click.echo(f"{known:<14}{summary}")
+        return
+    options = Options(rounds, scale, folder.resolve(), lambda text: click.secho(text, dim=True, err=True))
+    report = find(name)(options).as_dict()
+    if as_json:
+        print_json(report)
+    else:
+        _print(report)
+
+
+def _print(report: dict[str, Any]) -> None:
+    width = max((len(name) for name in report["contenders"]), default=0) + 2
+    for name, figures in report["contenders"].items():
+        seconds = figures["seconds"]
+        spread = f"{min(seconds):.2f}-{max(seconds):.2f} s" if seconds else "-"
+        median = f"{figures['median']:.2f} s" if seconds else figures.get("failed", "-")
+        memory = f"  peak {figures['peak_mb']:,.0f} MB" if "peak_mb" in figures else ""
+        click.echo(f"{name:<{width}}{median:>10}  ({spread}){memory}")
+    for name, value in report["ratios"].items():
+        click.echo(f"{name}: {value:.2f}")
+    for name, value in report["facts"].items():
+        click.echo(f"{name}: {value}")
+    for claim, holds in report["claims"].items():
+        click.secho(f"{'holds' if holds else 'DOES NOT HOLD'}: {claim}", fg="green" if holds else "red")
+    if report["identical"] is not None:
+        click.echo("targets are identical" if report["identical"] else "TARGETS DIFFER")

@@ -1,0 +1,71 @@
+"""`papilio check`: problems and the schema of every port."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from engine.cli._workflow import open_workflow, workflow_options
+from engine.cli.store import json_option, print_json, store_option
+
+
+@click.command(name="check")
+@workflow_options
+@json_option
+@store_option
+def command(
+    file: Path,
+    params: tuple[str, ...],
+    sets: tuple[str, ...],
+    plugins: tuple[Path, ...],
+    as_json: bool,
+    place: str | None,
+) -> None:
+    """Say what is wrong with a workflow, and the schema of every port. Starts nothing."""
+    from engine.model.operator import Source
+    from engine.model.problems import Problem
+
+    bound = open_workflow(file, params, sets, plugins, place)
+    if not bound.errors:
+        # A source that is missing or has drifted is told here already, where that costs no connection.
+        paths = bound.place()
+        for node in bound.order:
+            operator = bound.operators[node]
+            if isinstance(operator, Source) and not operator.remote:
+                reason = operator.missing(paths) or operator.drift(paths)
+                if reason:
+                    bound.problems.append(Problem(reason, node))
+    if as_json:
+        print_json(
+            {
+                "problems": [problem.as_dict() for problem in bound.problems],
+                "schemas": {
+                    f"{node}.{port}": dict(schema)
+                    for (node, port), schema in bound.schemas.items()
+                    if schema is not None
+                },
+            }
+        )
+    else:
+        _print(bound, file)
+    if bound.errors:
+        sys.exit(2)
+
+
+def _print(bound, file: Path) -> None:  # type: ignore[no-untyped-def]
+    from engine.model.problems import Level
+    from engine.model.shape import shape
+
+    for problem in bound.problems:
+        colour = "red" if problem.level is Level.ERROR else "yellow"
+        click.secho(problem.text(str(file)), fg=colour, err=problem.level is Level.ERROR)
+    if not bound.order:
+        return
+    known = sum(schema is not None for schema in bound.schemas.values())
+    kind = shape(bound).archetype.value
+    nodes = f"{len(bound.order)} nodes, {len(bound.links)} edges, {kind}"
+    click.echo(f"{file}: {nodes}; the schemas of {known} of {len(bound.schemas)} ports are known")
+    if not bound.problems:
+        click.secho("No problems.", fg="green")

@@ -1,0 +1,92 @@
+"""`papilio data`: generate data sets for workflows and experiments."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from engine.experiments.data import Generated
+
+
+@click.group()
+def command() -> None:
+    """Generate data sets."""
+    # A terminated generation cleans up as one that is cancelled with Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@command.command()
+@click.option("--scale", type=float, required=True, help="1 is about 1 GB as text, 330 MB as Parquet.")
+@click.option("--to", "folder", type=click.Path(path_type=Path), required=True, help="Folder for the tables.")
+@click.option("--format", type=click.Choice(["parquet", "tbl", "csv"]), default="parquet", show_default=True)
+@click.option("--tables", help="Only these tables, separated by commas. [default: all eight]")
+@click.option("--replace", is_flag=True, help="Replace data of another scale or format.")
+@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+def tpch(scale: float, folder: Path, format: str, tables: str | None, replace: bool, as_json: bool) -> None:
+    """Generate the tables of TPC-H, one file each.
+
+    Tables that are there already are kept. A generation that fails or is cancelled leaves nothing behind.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from engine.experiments.data import TPCH_TABLES, generate_tpch
+
+    wanted = (
+        [name.strip() for name in tables.split(",") if name.strip()] if tables is not None else TPCH_TABLES
+    )
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn(f"TPC-H at scale {scale:g}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(done: int, expected: int) -> None:
+            bar.update(task, completed=done, total=max(done, expected))
+
+        answer = generate_tpch(folder, scale, format=format, tables=wanted, replace=replace, progress=show)
+    if as_json:
+        click.echo(json.dumps(_as_json(answer), indent=2))
+    else:
+        _print(answer)
+
+
+def _as_json(answer: Generated) -> dict[str, object]:
+    data = answer.data
+    return {
+        "folder": str(answer.folder),
+        "benchmark": data.benchmark,
+        "scale": data.scale,
+        "format": data.format,
+        "kept": answer.kept,
+        "rows": data.rows,
+        "bytes": data.bytes,
+        "seconds": round(answer.seconds, 3),
+        "tables": {
+            name: {"rows": table.rows, "bytes": table.bytes, "path": str(answer.folder / table.file)}
+            for name, table in data.tables.items()
+        },
+    }
+
+
+def _print(answer: Generated) -> None:
+    data = answer.data
+    if answer.kept:
+        click.echo(f"TPC-H at scale {data.scale:g} is already in {answer.folder}: {data.rows:,} rows, kept.")
+        return
+    for name, table in data.tables.items():
+        click.echo(f"  {name:<10}{table.rows:>14,} rows {table.bytes / 1e6:>10,.1f} MB")
+    click.echo(
+        f"TPC-H at scale {data.scale:g}: {data.rows:,} rows in {answer.folder}, {answer.seconds:.1f} s"
+    )

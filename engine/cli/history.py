@@ -1,0 +1,69 @@
+"""`papilio history`: the runs the metadata store knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from engine.cli.store import json_option, opened, print_json, store_option
+
+if TYPE_CHECKING:
+    from engine.store import RunRecord
+
+
+@click.command(name="history")
+@click.option("--workflow", metavar="NAME", help="Only runs of this workflow.")
+@click.option("--status", metavar="STATUS", help="Only runs with this status, such as done or failed.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many runs.")
+@json_option
+@store_option
+def command(workflow: str | None, status: str | None, limit: int, as_json: bool, place: str | None) -> None:
+    """List past runs, newest first."""
+    with opened(place) as store:
+        runs = store.list_runs(workflow=workflow, status=status, limit=limit)
+    if as_json:
+        print_json([_describe(run) for run in runs])
+    elif runs:
+        _print_table(runs)
+    else:
+        click.echo("No such run." if workflow or status else "No workflow has been run yet.")
+
+
+def _describe(run: RunRecord) -> dict[str, Any]:
+    return {
+        "run": run.run,
+        "workflow": run.workflow,
+        "status": run.status,
+        "seconds": run.seconds,
+        "policy": run.policy,
+        "granularity": run.granularity,
+        "master": run.master,
+        "started": run.started.isoformat(),
+        "finished": run.finished.isoformat() if run.finished else None,
+        "file": run.file,
+        "folder": run.folder,
+        "content_hash": run.content_hash,
+        "summary": run.summary,
+    }
+
+
+def _print_table(runs: list[RunRecord]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    styles = {"done": "green", "failed": "red", "cancelled": "yellow"}
+    table = Table("Run", "Workflow", "Status", "Seconds", "Policy", "When")
+    table.columns[3].justify = "right"
+    for run in runs:
+        seconds = "" if run.seconds is None else f"{run.seconds:.1f}"
+        table.add_row(
+            Text(run.run),
+            Text(run.workflow),
+            Text(run.status, style=styles.get(run.status, "")),
+            seconds,
+            Text(f"{run.policy} / {run.granularity}"),
+            f"{run.started.astimezone():%Y-%m-%d %H:%M:%S}",
+        )
+    Console().print(table)

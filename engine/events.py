@@ -1,0 +1,217 @@
+"""Every event of a run, typed, and the JSON-lines log that panels, history and replay read.
+
+An event is a frozen dataclass; its class name in lower case with dashes is its `event` in the log. A reader
+skips events it does not know, and stops at the first damaged line, telling where.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, TextIO
+
+PROTOCOL_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that happened in a run, at a time in seconds since 1970."""
+
+    time: float = field(default_factory=time.time)
+
+    kinds: ClassVar[dict[str, type[Event]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Event.kinds[cls.kind()] = cls
+
+    @classmethod
+    def kind(cls) -> str:
+        """The event's name in the log: `UnitStarted` is `unit-started`."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The event as plain data."""
+        return {"event": self.kind(), **dataclasses.asdict(self)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStarted(Event):
+    """A run begins: what runs, how, and the graph it runs over."""
+
+    run: str
+    workflow: str
+    file: str | None
+    content_hash: str
+    policy: str | None
+    granularity: str
+    backend: str
+    master: str | None
+    nodes: dict[str, dict[str, Any]]  # id → operator, title, role, category
+    edges: list[list[str]]  # [node, port, node, port]
+    units: dict[str, dict[str, Any]]  # id → nodes, reads, result
+    protocol: int = PROTOCOL_VERSION
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkReady(Event):
+    """Spark answers."""
+
+    version: str
+    master: str
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitStarted(Event):
+    """A unit begins to run."""
+
+    unit: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitProgress(Event):
+    """How many of a unit's Spark tasks are done."""
+
+    unit: str
+    tasks_done: int
+    tasks_total: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitFinished(Event):
+    """A unit has written its result."""
+
+    unit: str
+    seconds: float
+    rows: int | None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitFailed(Event):
+    """A unit could not be run."""
+
+    unit: str
+    node: str | None
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsRefused(Event):
+    """Rows left a node by no port; they were counted instead."""
+
+    node: str
+    port: str
+    rows: int
+    total: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeCounted(Event):
+    """How many rows a node took and gave. `count` says whether that is exact, sampled, or fused away."""
+
+    node: str
+    rows_in: int | None
+    rows_out: int | None
+    count: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetCommitted(Event):
+    """A target shows its new rows."""
+
+    node: str
+    rows: int
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFinished(Event):
+    """A run ends: done, failed, or cancelled."""
+
+    status: str
+    seconds: float
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remark(Event):
+    """Something worth telling that no other event says."""
+
+    message: str
+    node: str | None = None
+
+
+def event_from(data: Mapping[str, Any]) -> Event | None:
+    """An event from plain data; None for a kind this version does not know."""
+    kind = Event.kinds.get(str(data.get("event")))
+    if kind is None:
+        return None
+    known = {item.name for item in dataclasses.fields(kind)}
+    try:
+        return kind(**{key: value for key, value in data.items() if key in known})
+    except TypeError:
+        return None  # a kind of a later version that needs more than we were given
+
+
+class EventLog:
+    """Appends events to a file, one JSON line each, and hands them to whoever listens."""
+
+    def __init__(self, path: Path | None = None, listener: Callable[[Event], None] | None = None) -> None:
+        self.path = path
+        self._file: TextIO | None = path.open("a", encoding="utf-8") if path else None
+        self._listeners = [listener] if listener else []
+        self._lock = threading.Lock()
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Call `listener` with every event from now on."""
+        self._listeners.append(listener)
+
+    def add(self, event: Event) -> None:
+        """Write an event down; it is on its way to the disk when this returns."""
+        line = json.dumps(event.as_dict(), ensure_ascii=False, separators=(",", ":"), default=str)
+        with self._lock:
+            if self._file is not None:
+                self._file.write(line + "\n")
+                self._file.flush()
+            for listener in self._listeners:
+                listener(event)
+
+    def close(self) -> None:
+        """No more events."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+
+@dataclass
+class LogReader:
+    """Reads an event log, also one that was cut off: `damage` then says where."""
+
+    path: Path
+    damage: str | None = None
+    skipped: dict[str, int] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Event]:
+        with self.path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    data = json.loads(line)
+                    if not isinstance(data, dict):
+                        raise ValueError
+                except ValueError:
+                    self.damage = f"{self.path}: line {number} is damaged; the events before it are good"
+                    return
+                event = event_from(data)
+                if event is None:
+                    kind = str(data.get("event"))
+                    self.skipped[kind] = self.skipped.get(kind, 0) + 1
+                else:
+                    yield event

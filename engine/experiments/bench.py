@@ -1,0 +1,92 @@
+"""Side-by-side benchmarks: contenders in one run, round after round, and the ratios of their medians.
+
+A benchmark is a module `bench_NAME` beside this one with a `benchmark(options) -> Report`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import engine.experiments
+from engine.errors import BadInput
+from engine.model.problems import did_you_mean
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person may change about a benchmark."""
+
+    rounds: int = 3
+    scale: float | None = None
+    folder: Path = Path("build/bench")
+    say: Callable[[str], None] = lambda text: None
+
+
+@dataclass
+class Contender:
+    """One contender's figures, a value for each round."""
+
+    seconds: list[float] = field(default_factory=list)
+    peak_mb: list[float] = field(default_factory=list)
+    failed: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The figures with their median."""
+        data: dict[str, Any] = {"seconds": [round(value, 4) for value in self.seconds]}
+        if self.seconds:
+            data["median"] = round(statistics.median(self.seconds), 4)
+        if self.peak_mb:
+            data["peak_mb"] = round(max(self.peak_mb), 1)
+        if self.failed:
+            data["failed"] = self.failed
+        return data
+
+
+@dataclass
+class Report:
+    """What a benchmark found."""
+
+    contenders: dict[str, Contender] = field(default_factory=dict)
+    ratios: dict[str, float] = field(default_factory=dict)
+    identical: bool | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+    claims: dict[str, bool] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as the command line's JSON has it."""
+        return {
+            "contenders": {name: contender.as_dict() for name, contender in self.contenders.items()},
+            "ratios": {name: round(value, 3) for name, value in self.ratios.items()},
+            "identical": self.identical,
+            "facts": self.facts,
+            "claims": self.claims,
+        }
+
+    def ratio(self, slower: str, faster: str) -> float:
+        """How many times as long the first contender took as the second, by their medians; kept as well."""
+        value = statistics.median(self.contenders[slower].seconds) / statistics.median(
+            self.contenders[faster].seconds
+        )
+        self.ratios[f"{slower} / {faster}"] = value
+        return value
+
+
+def names() -> list[str]:
+    """The benchmarks there are."""
+    modules = (info.name for info in pkgutil.iter_modules(engine.experiments.__path__))
+    return sorted(name.removeprefix("bench_").replace("_", "-") for name in modules if name.startswith("bench_"))
+
+
+def find(name: str) -> Callable[[Options], Report]:
+    """A benchmark by its name."""
+    if name not in names():
+        raise BadInput(f"there is no benchmark `{name}`{did_you_mean(name, names())}; there are {', '.join(names())}")
+    module = importlib.import_module(f"engine.experiments.bench_{name.replace('-', '_')}")
+    found: Callable[[Options], Report] = module.benchmark
+    return found

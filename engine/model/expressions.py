@@ -1,0 +1,775 @@
+"""Spark SQL expressions, read by a grammar that knows expressions only.
+
+What the grammar does not know it refuses: no query, no `TRANSFORM … USING`, no comment, no second statement,
+and no function outside `engine.model.functions`. So a box in a form can never become a program, and the text
+that was checked is, to the letter, the text that Spark gets. The tree keeps the functions' own names and the
+places of the columns, which is what type inference, completion and renaming need.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from engine.model import functions
+from engine.model.problems import did_you_mean
+from engine.model.types import BadType, normal_type
+
+MAX_LENGTH = 20_000
+MAX_DEPTH = 100
+
+
+class ExpressionError(ValueError):
+    """Why an expression is refused, and where in its text."""
+
+    def __init__(self, reason: str, position: int = 0) -> None:
+        super().__init__(reason)
+        self.position = position
+
+
+# ---------------------------------------------------------------- the tree
+
+
+@dataclass(frozen=True, slots=True)
+class Expr:
+    """A part of an expression, at a place in its text."""
+
+    position: int
+
+    def parts(self) -> tuple[Expr, ...]:
+        """The parts directly inside this one."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expr):
+    """A constant with its type."""
+
+    value: Any
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Star(Expr):
+    """`*`, as `count(*)` has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Expr):
+    """A column's name; what follows its first dot may be a field, or the first part a port's name."""
+
+    names: tuple[str, ...]
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expr):
+    """A function of the allow-list with its arguments."""
+
+    name: str
+    arguments: tuple[Expr, ...]
+    distinct: bool = False
+    filter: Expr | None = None
+    window: Window | None = None
+
+    def parts(self) -> tuple[Expr, ...]:
+        extra = tuple(part for part in (self.filter, self.window) if part is not None)
+        return self.arguments + extra
+
+
+@dataclass(frozen=True, slots=True)
+class Window(Expr):
+    """What stands behind `OVER`."""
+
+    partition: tuple[Expr, ...]
+    order: tuple[Expr, ...]
+
+    def parts(self) -> tuple[Expr, ...]:
+        return self.partition + self.order
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Expr):
+    """An operator between, before or behind its operands; `kind` is its lower-case sign."""
+
+    kind: str
+    operands: tuple[Expr, ...]
+
+    def parts(self) -> tuple[Expr, ...]:
+        return self.operands
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expr):
+    """`CAST(operand AS kind)`."""
+
+    operand: Expr
+    kind: str
+    attempt: bool
+
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.operand,)
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expr):
+    """`CASE`: conditions (or values compared with `subject`), their results, and the rest."""
+
+    subject: Expr | None
+    conditions: tuple[Expr, ...]
+    results: tuple[Expr, ...]
+    otherwise: Expr | None
+
+    def parts(self) -> tuple[Expr, ...]:
+        extra = tuple(part for part in (self.subject, self.otherwise) if part is not None)
+        return self.conditions + self.results + extra
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Expr):
+    """`operand[key]` or `operand.field`."""
+
+    operand: Expr
+    key: Expr
+
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.operand, self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Lambda(Expr):
+    """`x -> body`, an argument of the higher-order functions."""
+
+    names: tuple[str, ...]
+    body: Expr
+
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.body,)
+
+
+@dataclass(frozen=True, slots=True)
+class Named(Expr):
+    """`operand AS name` inside `struct(…)`."""
+
+    operand: Expr
+    name: str
+
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.operand,)
+
+
+def walk(expression: Expr) -> Iterator[Expr]:
+    """Every part of an expression, itself first."""
+    stack = [expression]
+    while stack:
+        part = stack.pop()
+        yield part
+        stack.extend(reversed(part.parts()))
+
+
+def columns(expression: Expr) -> list[Column]:
+    """The columns an expression reads, without the names its lambdas bind, in their order."""
+    found: list[Column] = []
+
+    def visit(part: Expr, bound: frozenset[str]) -> None:
+        if isinstance(part, Column):
+            if part.names[0].lower() not in bound:
+                found.append(part)
+            return
+        if isinstance(part, Lambda):
+            bound = bound | {name.lower() for name in part.names}
+        for inner in part.parts():
+            visit(inner, bound)
+
+    visit(expression, frozenset())
+    return sorted(found, key=lambda column: column.position)
+
+
+def is_repeatable(expression: Expr) -> bool:
+    """Whether computing it a second time gives the same values."""
+    return not any(
+        isinstance(part, Call) and part.name in functions.UNREPEATABLE for part in walk(expression)
+    )
+
+
+def aggregates(expression: Expr) -> list[Call]:
+    """The aggregate calls in it that are not under a window."""
+    return [
+        part
+        for part in walk(expression)
+        if isinstance(part, Call) and part.name in functions.AGGREGATE and part.window is None
+    ]
+
+
+# ---------------------------------------------------------------- the words
+
+
+class Token(NamedTuple):
+    """A word or a sign of a text, and its place."""
+
+    kind: str  # word, quoted, number, string, sign, end
+    text: str
+    position: int
+    end: int
+
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s+)
+  | (?P<comment>--|/\*)
+  | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:BD|[LSYFD](?![A-Za-z0-9_]))?)
+  | (?P<raw>[rR](?=['"]))
+  | (?P<hex>[xX]'[0-9A-Fa-f]*')
+  | (?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+  | (?P<quoted>`(?:[^`]|``)+`)
+  | (?P<word>[^\W\d]\w*)
+  | (?P<sign><=>|>>>|<>|!=|<=|>=|==|\|\||->|::|<<|>>|[-+*/%=<>!~&|^(),.\[\]])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def tokens(text: str, kind: str = "expression") -> list[Token]:
+    """The words and signs of a text, with three ends behind them; `kind` names it in what is refused."""
+    tokens: list[Token] = []
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            character = text[position]
+            if character in "'\"`":
+                raise ExpressionError(f"the {character} is never closed", position)
+            if character == ";":
+                raise ExpressionError(f"one {kind} only, no `;`", position)
+            raise ExpressionError(f"`{character}` has no meaning here", position)
+        kind = match.lastgroup or ""
+        if kind == "comment":
+            raise ExpressionError(f"no comments inside the {kind}; use the node's note", position)
+        if kind == "raw":
+            raise ExpressionError("no raw strings; double each backslash", position)
+        if kind != "space":
+            tokens.append(Token(kind, match.group(), position, match.end()))
+        position = match.end()
+    # Three, so that the parser may look ahead without minding the end.
+    tokens.extend([Token("end", "", len(text), len(text))] * 3)
+    return tokens
+
+
+_RESERVED = {
+    "select", "from", "where", "group", "having", "order", "union", "insert", "create", "drop", "with", "values",
+    "using", "table", "lateral", "join", "on", "and", "or", "not", "case", "when", "then", "else", "end", "is",
+    "in", "between", "like", "rlike", "regexp", "ilike", "distinct", "as", "over", "div", "null", "true", "false",
+    "cast", "try_cast", "escape",
+}  # fmt: skip
+_QUERY = {
+    "select",
+    "from",
+    "with",
+    "values",
+    "table",
+    "insert",
+    "create",
+    "drop",
+    "lateral",
+    "using",
+    "union",
+}
+_UNITS = {
+    "year", "years", "quarter", "quarters", "month", "months", "week", "weeks", "day", "days", "hour", "hours",
+    "minute", "minutes", "second", "seconds", "millisecond", "milliseconds", "microsecond", "microseconds",
+}  # fmt: skip
+_EXTRACT = _UNITS | {"dayofweek", "dow", "doy", "yearofweek", "dayofweek_iso"}
+
+_COMPARISONS = {"=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">="}
+# Binding strength of the operators between two operands, weakest first, as in Spark's grammar.
+_BINDING = {
+    "or": 1, "and": 2,
+    **dict.fromkeys(_COMPARISONS, 4),
+    "|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8, ">>>": 8,
+    "+": 9, "-": 9, "||": 9, "*": 10, "/": 10, "%": 10, "div": 10,
+}  # fmt: skip
+_NOT, _PREDICATE, _UNARY = 3, 4, 11
+_NUMBER_ENDS = {"L": "bigint", "S": "smallint", "Y": "tinyint", "F": "float", "D": "double"}
+
+
+class _Parser:
+    """One pass over the tokens, operators by their binding strength."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > MAX_LENGTH:
+            raise ExpressionError(f"longer than {MAX_LENGTH} characters")
+        self.tokens = tokens(text)
+        self.at = 0
+        self.depth = 0
+
+    # -- small steps
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.at]
+
+    def word(self, ahead: int = 0) -> str:
+        """The word that stands here in lower case, or nothing."""
+        token = self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
+        return token.text.lower() if token.kind == "word" else ""
+
+    def sign(self, text: str) -> bool:
+        """Step over a sign if it stands here."""
+        if self.token.kind == "sign" and self.token.text == text:
+            self.at += 1
+            return True
+        return False
+
+    def keyword(self, *words: str) -> bool:
+        """Step over words if they stand here one after the other."""
+        if all(self.word(ahead) == word for ahead, word in enumerate(words)):
+            self.at += len(words)
+            return True
+        return False
+
+    def expect(self, sign: str) -> None:
+        if not self.sign(sign):
+            raise self.unexpected(f"`{sign}` expected")
+
+    def unexpected(self, reason: str = "") -> ExpressionError:
+        token = self.token
+        if token.kind == "end":
+            found = "the expression ends too early"
+        elif token.kind == "word" and token.text.lower() in _QUERY:
+            return ExpressionError(f"a query (`{token.text}`) has no place in an expression", token.position)
+        else:
+            found = f"`{token.text}` is not expected here"
+        return ExpressionError(f"{found}{'; ' + reason if reason else ''}", token.position)
+
+    # -- the grammar
+
+    def whole(self) -> Expr:
+        expression = self.expression()
+        if self.token.kind != "end":
+            if self.word() == "as":
+                raise ExpressionError("no `AS` here; the name has a field of its own", self.token.position)
+            raise self.unexpected()
+        return expression
+
+    def expression(self, strength: int = 0) -> Expr:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise ExpressionError(f"nested more than {MAX_DEPTH} levels deep", self.token.position)
+        left = self.prefix()
+        while True:
+            token = self.token
+            if token.kind == "sign":
+                kind = token.text
+            elif token.kind == "word":
+                kind = token.text.lower()
+            else:
+                break
+            binding = _BINDING.get(kind)
+            if binding is not None:
+                if binding <= strength:
+                    break
+                self.at += 1
+                left = Operation(token.position, kind, (left, self.expression(binding)))
+            elif kind in ("is", "in", "between", "like", "ilike", "rlike", "regexp", "not") and (
+                _PREDICATE > strength
+            ):
+                left = self.predicate(left)
+            else:
+                break
+        self.depth -= 1
+        return left
+
+    def predicate(self, left: Expr) -> Expr:
+        position = self.token.position
+        if self.keyword("is"):
+            self.keyword("not")
+            if self.keyword("distinct"):
+                if not self.keyword("from"):
+                    raise self.unexpected("`FROM` expected")
+                return Operation(position, "is", (left, self.expression(_PREDICATE)))
+            if self.word() in ("null", "true", "false", "unknown"):
+                self.at += 1
+                return Operation(position, "is", (left,))
+            raise self.unexpected("`NULL`, `TRUE`, `FALSE` or `DISTINCT FROM` expected")
+        self.keyword("not")
+        if self.keyword("in"):
+            self.expect("(")
+            return Operation(position, "in", (left, *self.list_until(")")))
+        if self.keyword("between"):
+            low = self.expression(_PREDICATE)
+            if not self.keyword("and"):
+                raise self.unexpected("`AND` expected")
+            return Operation(position, "between", (left, low, self.expression(_PREDICATE)))
+        kind = self.word()
+        if kind in ("like", "ilike", "rlike", "regexp"):
+            self.at += 1
+            if self.word() in ("any", "all", "some") and self.tokens[self.at + 1].text == "(":
+                self.at += 2
+                return Operation(position, "like", (left, *self.list_until(")")))
+            pattern = self.expression(_PREDICATE)
+            operands = [left, pattern]
+            if self.keyword("escape"):
+                operands.append(self.primary())
+            return Operation(position, "like", tuple(operands))
+        raise self.unexpected()
+
+    def prefix(self) -> Expr:
+        position = self.token.position
+        if self.keyword("not"):
+            return Operation(position, "not", (self.expression(_NOT),))
+        if self.sign("!"):
+            return Operation(position, "not", (self.expression(_UNARY),))
+        for sign in "-+~":
+            if self.sign(sign):
+                return Operation(position, f"{sign}_", (self.expression(_UNARY),))
+        return self.suffixes(self.primary())
+
+    def suffixes(self, operand: Expr) -> Expr:
+        while True:
+            position = self.token.position
+            if self.sign("["):
+                key = self.expression()
+                self.expect("]")
+                operand = Item(position, operand, key)
+            elif not isinstance(operand, Column) and self.sign("."):
+                operand = Item(position, operand, Literal(position, self.name(), "field"))
+            elif self.sign("::"):
+                operand = Cast(position, operand, self.type_name(), attempt=False)
+            else:
+                return operand
+
+    def primary(self) -> Expr:
+        token = self.token
+        if token.kind == "number":
+            self.at += 1
+            return _number(token)
+        if token.kind in ("string", "hex"):
+            self.at += 1
+            while token.kind == "string" and self.token.kind == "string":  # 'a' 'b' and 'it''s'
+                self.at += 1
+            return Literal(token.position, token.text, "string" if token.kind == "string" else "binary")
+        if token.kind == "quoted":
+            return self.column()
+        if token.kind == "word":
+            return self.from_word()
+        if self.sign("("):
+            if self.token.kind == "word" and self.word() in _QUERY:
+                raise self.unexpected()
+            inner = self.expression()
+            if self.sign(","):
+                raise ExpressionError("a list of values has no place here", token.position)
+            self.expect(")")
+            return inner
+        if self.sign("*"):
+            return Star(token.position)
+        raise self.unexpected()
+
+    def from_word(self) -> Expr:
+        token = self.token
+        word = token.text.lower()
+        following = self.tokens[self.at + 1]
+        if word in ("null", "true", "false"):
+            self.at += 1
+            return Literal(token.position, None if word == "null" else word == "true",
+                           "void" if word == "null" else "boolean")  # fmt: skip
+        if word == "case":
+            return self.case()
+        if word == "interval" and following.text != "(" and following.kind in ("number", "string", "sign"):
+            return self.interval()
+        if word in ("date", "timestamp", "timestamp_ntz", "timestamp_ltz") and following.kind == "string":
+            self.at += 2
+            return Literal(token.position, following.text, normal_type(word))
+        if following.kind == "sign" and following.text == "->":
+            raise ExpressionError("`->` makes sense only inside a function's arguments", following.position)
+        if following.kind == "sign" and following.text == "(":
+            return self.call()
+        if word in _RESERVED:
+            raise self.unexpected()
+        if word in functions.BARE:
+            self.at += 1
+            return Call(token.position, word, ())
+        return self.column()
+
+    def name(self) -> str:
+        token = self.token
+        if token.kind == "quoted":
+            self.at += 1
+            return token.text[1:-1].replace("``", "`")
+        if token.kind == "word":
+            self.at += 1
+            return token.text
+        raise self.unexpected("a name expected")
+
+    def column(self) -> Expr:
+        position = self.token.position
+        names = [self.name()]
+        while self.sign("."):
+            if self.sign("*"):
+                raise ExpressionError("`.*` has no place in an expression", position)
+            names.append(self.name())
+        if self.token.kind == "sign" and self.token.text == "(":
+            raise ExpressionError(
+                f"`{'.'.join(names)}(…)`: only Spark's own functions by their plain names may be called",
+                position,
+            )
+        return Column(position, tuple(names), self.tokens[self.at - 1].end)
+
+    def list_until(self, end: str) -> list[Expr]:
+        if self.sign(end):
+            raise ExpressionError("an empty list", self.token.position)
+        items = [self.argument()]
+        while self.sign(","):
+            items.append(self.argument())
+        self.expect(end)
+        return items
+
+    def argument(self) -> Expr:
+        """An argument of a function: an expression, a lambda, or `x AS name`."""
+        token = self.token
+        if token.kind == "word" and self.tokens[self.at + 1].text == "->":
+            self.at += 2
+            return Lambda(token.position, (token.text,), self.expression())
+        if token.text == "(" and self._lambda_ahead():
+            self.at += 1
+            names = [self.name()]
+            while self.sign(","):
+                names.append(self.name())
+            self.expect(")")
+            self.expect("->")
+            return Lambda(token.position, tuple(names), self.expression())
+        value = self.expression()
+        if self.keyword("as"):
+            return Named(token.position, value, self.name())
+        return value
+
+    def _lambda_ahead(self) -> bool:
+        at = self.at + 1
+        while self.tokens[at].kind in ("word", "quoted") and self.tokens[at + 1].text == ",":
+            at += 2
+        return self.tokens[at + 1].text == ")" and self.tokens[min(at + 2, len(self.tokens) - 1)].text == "->"
+
+    def call(self) -> Expr:
+        token = self.token
+        name = token.text.lower()
+        self.at += 2
+        if name in ("cast", "try_cast"):
+            operand = self.expression()
+            if not self.keyword("as"):
+                raise self.unexpected("`AS` and a type expected")
+            kind = self.type_name()
+            self.expect(")")
+            return Cast(token.position, operand, kind, attempt=name == "try_cast")
+        if name == "extract":
+            return self.extract(token)
+        if name not in functions.ALL:
+            if name in _RESERVED:
+                self.at -= 2
+                raise self.unexpected()
+            raise ExpressionError(
+                f"the function `{token.text}` is not allowed in expressions{did_you_mean(name, functions.ALL)}",
+                token.position,
+            )
+        distinct = False
+        arguments: list[Expr] = []
+        if not self.sign(")"):
+            distinct = self.keyword("distinct")
+            if not distinct:
+                self.keyword("all")
+            if name == "trim" and self.word() in ("both", "leading", "trailing"):
+                self.at += 1
+            if name == "position":
+                arguments.append(self.expression(_PREDICATE))
+                if self.keyword("in"):
+                    arguments.append(self.argument())
+            else:
+                arguments.append(self.argument())
+            # substring(a FROM 1 FOR 2), trim(a FROM b), position(a IN b), overlay(a PLACING b FROM 1)
+            while self.sign(",") or (
+                name in ("substring", "substr", "trim", "overlay")
+                and (self.keyword("from") or self.keyword("for") or self.keyword("placing"))
+            ):
+                arguments.append(self.argument())
+            self.expect(")")
+        if name == "transform" and self.word() == "using":
+            raise ExpressionError("`TRANSFORM … USING` starts a program and is not allowed", token.position)
+        return self.behind_call(token, name, tuple(arguments), distinct)
+
+    def behind_call(self, token: Token, name: str, arguments: tuple[Expr, ...], distinct: bool) -> Expr:
+        only = None
+        window = None
+        if self.keyword("within", "group"):
+            self.expect("(")
+            if not self.keyword("order", "by"):
+                raise self.unexpected("`ORDER BY` expected")
+            arguments = (*arguments, *self.ordering())
+            self.expect(")")
+        if self.word() in ("ignore", "respect") and self.word(1) == "nulls":
+            self.at += 2
+        if self.keyword("filter"):
+            self.expect("(")
+            if not self.keyword("where"):
+                raise self.unexpected("`WHERE` expected")
+            only = self.expression()
+            self.expect(")")
+        if self.word() in ("ignore", "respect") and self.word(1) == "nulls":
+            self.at += 2
+        if self.keyword("over"):
+            window = self.window()
+        if name in functions.WINDOW and window is None:
+            raise ExpressionError(f"`{token.text}` needs an `OVER (…)`", token.position)
+        return Call(token.position, name, arguments, distinct, only, window)
+
+    def ordering(self) -> list[Expr]:
+        order = []
+        while True:
+            order.append(self.expression())
+            if self.word() in ("asc", "desc"):
+                self.at += 1
+            if self.keyword("nulls"):
+                if self.word() not in ("first", "last"):
+                    raise self.unexpected("`FIRST` or `LAST` expected")
+                self.at += 1
+            if not self.sign(","):
+                return order
+
+    def window(self) -> Window:
+        position = self.token.position
+        self.expect("(")
+        partition: list[Expr] = []
+        order: list[Expr] = []
+        if self.keyword("partition", "by"):
+            partition.append(self.expression())
+            while self.sign(","):
+                partition.append(self.expression())
+        if self.keyword("order", "by"):
+            order = self.ordering()
+        if self.word() in ("rows", "range"):
+            self.at += 1
+            if self.keyword("between"):
+                self.bound()
+                if not self.keyword("and"):
+                    raise self.unexpected("`AND` expected")
+            self.bound()
+        self.expect(")")
+        return Window(position, tuple(partition), tuple(order))
+
+    def bound(self) -> None:
+        if self.keyword("current", "row"):
+            return
+        if not self.keyword("unbounded"):
+            self.expression(_PREDICATE)
+        if self.word() not in ("preceding", "following"):
+            raise self.unexpected("`PRECEDING` or `FOLLOWING` expected")
+        self.at += 1
+
+    def extract(self, token: Token) -> Expr:
+        unit = self.word()
+        if unit not in _EXTRACT:
+            raise self.unexpected(f"a part of a date expected{did_you_mean(unit, _EXTRACT)}")
+        self.at += 1
+        if not self.keyword("from"):
+            raise self.unexpected("`FROM` expected")
+        operand = self.expression()
+        self.expect(")")
+        return Call(token.position, "extract", (Literal(token.position, unit, "unit"), operand))
+
+    def case(self) -> Expr:
+        position = self.token.position
+        self.at += 1
+        subject = None if self.word() == "when" else self.expression()
+        conditions, results = [], []
+        while self.keyword("when"):
+            conditions.append(self.expression())
+            if not self.keyword("then"):
+                raise self.unexpected("`THEN` expected")
+            results.append(self.expression())
+        if not conditions:
+            raise self.unexpected("`WHEN` expected")
+        otherwise = self.expression() if self.keyword("else") else None
+        if not self.keyword("end"):
+            raise self.unexpected("`END` expected")
+        return Case(position, subject, tuple(conditions), tuple(results), otherwise)
+
+    def interval(self) -> Expr:
+        token = self.token
+        self.at += 1
+        units = 0
+        while self.token.kind in ("number", "string") or (
+            self.token.text in ("+", "-") and self.tokens[self.at + 1].kind in ("number", "string")
+        ):
+            self.at += 1 if self.token.kind in ("number", "string") else 2
+            if self.word() not in _UNITS:
+                break
+            self.at += 1
+            units += 1
+            if self.keyword("to"):
+                self.at += 1
+        if not units and self.tokens[self.at - 1].kind != "string":
+            raise self.unexpected("a unit of time expected")
+        return Literal(token.position, "interval", "interval")
+
+    def type_name(self) -> str:
+        start = self.token.position
+        depth = 0
+        pieces = []
+        while True:
+            token = self.token
+            if token.kind in ("word", "quoted", "number"):
+                pieces.append(token.text)
+            elif token.kind == "sign" and token.text in ("(", "<"):
+                depth += 1
+                pieces.append(token.text)
+            elif token.kind == "sign" and token.text in (")", ">", ">>") and depth:
+                depth -= len(token.text)
+                pieces.append(token.text)
+            elif token.kind == "sign" and token.text == "," and depth:
+                pieces.append(token.text)
+            else:
+                break
+            self.at += 1
+            if depth == 0 and not (self.token.kind == "sign" and self.token.text in ("(", "<")):
+                break
+        try:
+            return normal_type("".join(pieces))
+        except BadType as error:
+            raise ExpressionError(str(error), start) from None
+
+
+def _number(token: Token) -> Literal:
+    text = token.text
+    if text.endswith("BD"):
+        return Literal(token.position, text, _decimal_type(text[:-2]))
+    if text[-1] in _NUMBER_ENDS:
+        return Literal(token.position, text, _NUMBER_ENDS[text[-1]])
+    if "e" in text or "E" in text:
+        return Literal(token.position, float(text), "double")
+    if "." in text:
+        return Literal(token.position, text, _decimal_type(text))
+    value = int(text)
+    return Literal(token.position, value, "int" if value < 2**31 else "bigint" if value < 2**63 else
+                   _decimal_type(text))  # fmt: skip
+
+
+def _decimal_type(text: str) -> str:
+    whole, _, fraction = text.partition(".")
+    whole = whole.lstrip("0")
+    return f"decimal({max(len(whole) + len(fraction), 1)},{len(fraction)})"
+
+
+@lru_cache(maxsize=50_000)
+def _parsed(text: str) -> Expr | ExpressionError:
+    try:
+        return _Parser(text).whole()
+    except ExpressionError as error:
+        return error
+
+
+def parse(text: str) -> Expr:
+    """The tree of an expression, or an `ExpressionError` that says why it is refused."""
+    result = _parsed(text)
+    if isinstance(result, ExpressionError):
+        raise result
+    return result

@@ -1,0 +1,640 @@
+"""What an operator is: one class that says all about itself.
+
+Its fields are its settings (a form can be made from them), its class attributes name its ports and its
+category, `output_schemas` is its schema rule and `build` its Spark plan. Concrete operators live in
+`engine.operators`, one family per file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from engine.model.expressions import Call, ExpressionError, aggregates, is_repeatable, parse, walk
+from engine.model.inference import Scope, infer
+from engine.model.problems import Level, did_you_mean
+from engine.model.types import BadType, Schema, normal_type
+
+DataFrame = Any  # pyspark's, which this room does not import
+
+# ---------------------------------------------------------------- categories and ports
+
+
+class Category(StrEnum):
+    """How an operator consumes its rows (shared caching, section 3)."""
+
+    ROW_SYNCHRONIZED = "row-synchronized"
+    SEMI_BLOCKING = "semi-blocking"
+    BLOCKING = "blocking"
+
+
+class Role(StrEnum):
+    """A recordset's place in the flow, or an activity."""
+
+    SOURCE = "source"
+    STAGING = "staging"
+    TARGET = "target"
+    ACTIVITY = "activity"
+
+
+class Carries(StrEnum):
+    """What leaves by a port: rows that go on, or rows the operator refused."""
+
+    ROWS = "rows"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A place where rows enter or leave. `many`: several edges may end here."""
+
+    name: str
+    carries: Carries = Carries.ROWS
+    required: bool = True
+    many: bool = False
+
+
+IN = Port("in")
+OUT = Port("out")
+
+
+def refused(name: str) -> Port:
+    """An output for the rows an operator refuses. Not connected, they are counted."""
+    return Port(name, Carries.REFUSED, required=False)
+
+
+# ---------------------------------------------------------------- settings with a meaning
+
+
+class Meaning(StrEnum):
+    """What a text in a setting stands for, so that it can be checked and edited as such."""
+
+    COLUMN = "column"  # a column of an input
+    NEW_COLUMN = "new column"
+    EXPRESSION = "expression"
+    CONDITION = "condition"
+    AGGREGATE = "aggregate"
+    WINDOW = "window function"  # one call, to which the operator adds its own `OVER (…)`
+    TYPE = "type"
+    PATH = "path"
+    SECRET = "secret"
+    CODE = "code"
+
+
+@dataclass(frozen=True)
+class Means:
+    """Marks a setting's text: its meaning and the input port whose columns it speaks of."""
+
+    meaning: Meaning
+    port: str = "in"
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
+        schema: dict[str, Any] = handler(core)
+        schema["x-papilio"] = self.meaning.value
+        if self.port != "in":
+            schema["x-papilio-port"] = self.port
+        return schema
+
+
+_Text = Annotated[str, StringConstraints(min_length=1)]
+Column = Annotated[_Text, Means(Meaning.COLUMN)]
+LeftColumn = Annotated[_Text, Means(Meaning.COLUMN, "left")]
+RightColumn = Annotated[_Text, Means(Meaning.COLUMN, "right")]
+ReferenceColumn = Annotated[_Text, Means(Meaning.COLUMN, "reference")]
+NewColumn = Annotated[_Text, Means(Meaning.NEW_COLUMN)]
+Expression = Annotated[_Text, Means(Meaning.EXPRESSION)]
+Condition = Annotated[_Text, Means(Meaning.CONDITION)]
+Aggregate = Annotated[_Text, Means(Meaning.AGGREGATE)]
+WindowFunction = Annotated[_Text, Means(Meaning.WINDOW)]
+SqlType = Annotated[_Text, Means(Meaning.TYPE)]
+PathText = Annotated[_Text, Means(Meaning.PATH)]
+Secret = Annotated[str, Means(Meaning.SECRET)]
+
+
+class Settings(BaseModel):
+    """A group of settings inside an operator's settings."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+# ---------------------------------------------------------------- findings
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong with an operator's settings over its inputs."""
+
+    message: str
+    port: str | None = None
+    setting: str | None = None
+    level: Level = Level.ERROR
+
+
+# ---------------------------------------------------------------- what `build` may return
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way out of a `Split`: rows with this condition, and the columns they leave with.
+
+    `columns` are texts as `select` takes them: names (in backquotes where they hold a dot), `*`, or fields of a
+    struct, which leave under the field's name. None keeps all but the split's working columns.
+    """
+
+    condition: str
+    columns: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class Split:
+    """One input divided over several ports; the runner reads it port by port, or all ports in one job.
+
+    The conditions are written so that each row takes exactly one way (or, with `overlapping`, any number).
+    `working` names columns that only the division needs.
+    """
+
+    frame: DataFrame
+    ways: Mapping[str, Way]
+    working: Sequence[str] = ()
+    overlapping: bool = False
+
+
+Built = DataFrame | Mapping[str, DataFrame] | Split
+
+
+def port_frame(built: Built, port: str) -> DataFrame:
+    """The frame that leaves by one port."""
+    if isinstance(built, Split):
+        return way_frame(built, port)
+    if isinstance(built, Mapping):
+        return built[port]
+    return built
+
+
+def way_frame(split: Split, port: str) -> DataFrame:
+    """One way of a split: its rows, with the columns they leave with."""
+    way = split.ways[port]
+    frame = split.frame.where(way.condition)
+    if way.columns is not None:
+        return frame.select(*way.columns)
+    return frame.drop(*split.working) if split.working else frame
+
+
+class BuildTools:
+    """What `build` may use: Spark's own modules and a few resolved values.
+
+    The runner passes real modules; the script writer passes ones that write down what is called, so that the
+    exported script is what the engine runs. `build` uses only the DataFrame API, names and literals.
+    """
+
+    spark: Any  # the session
+    functions: Any  # pyspark.sql.functions
+    window: Any  # pyspark.sql.Window
+
+    def path(self, setting: str) -> str:
+        """A path of the settings, resolved and inside the roots."""
+        raise NotImplementedError
+
+    def secret(self, setting: str) -> Any:
+        """The value of a `${env:NAME}` reference."""
+        raise NotImplementedError
+
+    def function(self, code: str, name: str) -> Any:
+        """The function of that name which a trusted text defines; a script has it as its own function."""
+        raise NotImplementedError
+
+    def columns(self, frame: DataFrame) -> list[str]:
+        """The names of a frame's columns, in order."""
+        raise NotImplementedError
+
+    def schema(self, frame: DataFrame) -> dict[str, str]:
+        """The columns of a frame with their types, as Spark writes them."""
+        raise NotImplementedError
+
+
+# ---------------------------------------------------------------- the operator
+
+
+class Operator(BaseModel):
+    """An operator with its settings. Subclasses add fields (the settings) and the class attributes below."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: ClassVar[str]  # as the file has it
+    title: ClassVar[str]  # as the palette shows it
+    family: ClassVar[str]
+    category: ClassVar[Category] = Category.ROW_SYNCHRONIZED
+    role: ClassVar[Role] = Role.ACTIVITY
+    inputs: ClassVar[tuple[Port, ...]] = (IN,)
+    outputs: ClassVar[tuple[Port, ...]] = (OUT,)
+    keeps_rows: ClassVar[bool] = False  # exactly one row out for each row in, on the one output
+    needs_trust: ClassVar[bool] = False  # runs code from the file: off until the person trusts it
+    abstract: ClassVar[bool] = True  # set to False by a concrete class, which enters the catalogue
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        # A class is concrete where it names itself; its bases stay out of the catalogue.
+        cls.abstract = "name" not in cls.__dict__
+
+    # -- ports, which may depend on the settings
+
+    def input_ports(self) -> tuple[Port, ...]:
+        """The ports rows enter by."""
+        return self.inputs
+
+    def output_ports(self) -> tuple[Port, ...]:
+        """The ports rows leave by."""
+        return self.outputs
+
+    # -- the schema rule
+
+    def output_schemas(self, inputs: Inputs) -> Mapping[str, Schema | None]:
+        """The schema of every output port. Default: that of the first input, unchanged."""
+        schema = inputs.first()
+        return {port.name: schema for port in self.output_ports()}
+
+    def check(self, inputs: Inputs) -> Iterator[Finding]:
+        """What is wrong beyond the settings' meanings, which are checked for every operator alike."""
+        return iter(())
+
+    def scope_of(self, place: str, inputs: Inputs) -> Scope | None:
+        """The columns an expression at a place in the settings may name, if not those of its port."""
+        return None
+
+    # -- Spark
+
+    def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
+        """The plan: DataFrames in, DataFrames out."""
+        raise NotImplementedError(self.name)
+
+    # -- the exported script
+
+    def script_imports(self) -> tuple[str, ...]:
+        """Import lines the script needs for this operator beyond PySpark's own."""
+        return ()
+
+    def script_preamble(self, name: str) -> str:
+        """A definition the script needs before `main`, for a node whose variable is `name`."""
+        return ""
+
+    # -- facts about this instance
+
+    def is_repeatable(self) -> bool:
+        """Whether a second computation over the same rows gives the same rows."""
+        for _, text, means in self.texts():
+            if means.meaning in _PARSED:
+                try:
+                    if not is_repeatable(parse(_whole(text, means))):
+                        return False
+                except ExpressionError:
+                    return False
+        return True
+
+    def texts(self) -> Iterator[tuple[str, str, Means]]:
+        """Every text with a meaning in the settings: its place, itself, its meaning."""
+        for name, means, inner in _texts_of(type(self)):
+            yield from _follow(name, getattr(self, name), means, inner)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The schemas on an operator's input ports, one for each edge that ends there."""
+
+    by_port: Mapping[str, Sequence[Schema | None]]
+    discovered: Schema | None = None  # of a source: its own columns
+
+    def first(self) -> Schema | None:
+        """The schema of the one input most operators have."""
+        for schemas in self.by_port.values():
+            for schema in schemas:
+                return schema
+        return None
+
+    def of(self, port: str) -> Schema | None:
+        """The schema on a port with one edge."""
+        schemas = self.by_port.get(port, ())
+        return schemas[0] if schemas else None
+
+    def all_of(self, port: str) -> Sequence[Schema | None]:
+        """The schemas on a port that takes several edges."""
+        return self.by_port.get(port, ())
+
+    def connected(self, port: str) -> bool:
+        """Whether an edge ends on the port."""
+        return bool(self.by_port.get(port))
+
+
+@dataclass(frozen=True)
+class BuildInputs:
+    """The DataFrames on an operator's input ports."""
+
+    by_port: Mapping[str, Sequence[DataFrame]]
+
+    def first(self) -> DataFrame:
+        """The one input most operators have."""
+        return next(frames[0] for frames in self.by_port.values() if frames)
+
+    def of(self, port: str) -> Any:
+        """The frame on a port with one edge, None where nothing is connected."""
+        frames = self.by_port.get(port, ())
+        return frames[0] if frames else None
+
+    def all_of(self, port: str) -> Sequence[DataFrame]:
+        """The frames on a port that takes several edges."""
+        return self.by_port.get(port, ())
+
+
+class Source(Operator):
+    """A recordset that rows come from."""
+
+    role: ClassVar[Role] = Role.SOURCE
+    inputs: ClassVar[tuple[Port, ...]] = ()
+    family: ClassVar[str] = "sources"
+    columnar: ClassVar[bool] = False  # reading it again costs no more than reading a staged copy
+    remote: ClassVar[bool] = False  # looking at it opens a connection, which only a run may do
+
+    def declared(self) -> Schema | None:
+        """The schema the settings declare, if they do."""
+        return None
+
+    def discover(self, place: Place) -> Schema | None:
+        """The schema read cheaply from the source itself; None where it cannot be told without running."""
+        return None
+
+    def identity(self, place: Place) -> str:
+        """What this source reads, as a text that names it for the store and the log."""
+        return self.name
+
+    def fingerprint(self, place: Place) -> str | None:
+        """What changes when the source changes; None where there is no cheap way to tell."""
+        return None
+
+    def missing(self, place: Place) -> str | None:
+        """Why the source cannot be read, before anything starts; None where it can."""
+        return None
+
+    def drift(self, place: Place) -> str | None:
+        """How the source differs from what the settings declare, told cheaply; None where it does not."""
+        return None
+
+    def output_schemas(self, inputs: Inputs) -> Mapping[str, Schema | None]:
+        return {port.name: inputs.discovered for port in self.output_ports()}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a workflow's paths and secrets lead: resolves a setting's text, inside the roots."""
+
+    path: Callable[[str], Path]
+    secret: Callable[[str], str]
+
+
+class Mode(StrEnum):
+    """What loading does to the rows a target already has."""
+
+    OVERWRITE = "overwrite"
+    APPEND = "append"
+    UPSERT = "upsert"
+
+
+class PassOn(StrEnum):
+    """What those read who read on from a target: the whole table after loading, or this run's rows."""
+
+    TABLE = "table"
+    DELIVERED = "delivered"
+
+
+class Target(Operator):
+    """A recordset that rows are loaded into. What it holds can be read on by others."""
+
+    role: ClassVar[Role] = Role.TARGET
+    family: ClassVar[str] = "targets"
+    keeps_rows: ClassVar[bool] = True
+    lossless: ClassVar[bool] = False  # reading it back gives the very rows and types that were written
+
+    mode: Mode = Field(Mode.OVERWRITE, description="Replace what is there, add to it, or replace by key.")
+    key: list[Column] = Field(
+        default_factory=list, description="The columns that tell rows apart, for upsert."
+    )
+    pass_on: PassOn = Field(PassOn.TABLE, description="What the nodes behind this one read.")
+
+    def check(self, inputs: Inputs) -> Iterator[Finding]:
+        if self.mode is Mode.UPSERT and not self.key:
+            yield Finding("an upsert needs the columns of its key", setting="key")
+        if self.mode is not Mode.UPSERT and self.key:
+            yield Finding(f"a key is for upserts, and the mode is `{self.mode}`", setting="key")
+
+    def output_schemas(self, inputs: Inputs) -> Mapping[str, Schema | None]:
+        return {port.name: inputs.first() for port in self.output_ports()}
+
+    def identity(self, place: Place) -> str:
+        """What this target writes, as a text: two nodes must not write the same."""
+        return self.name
+
+
+def limits_of(operator: object) -> Refusing | None:
+    """The limits of an operator that may refuse rows; None for the others."""
+    return operator if isinstance(operator, Refusing) else None
+
+
+class Refusing(BaseModel):
+    """Settings of every operator that may refuse rows: how many are too many."""
+
+    max_refused: int | None = Field(
+        None, ge=0, description="The run stops when more rows than this are refused."
+    )
+    max_refused_percent: float | None = Field(
+        None, ge=0, le=100, description="The run stops when a larger share of the rows is refused."
+    )
+
+    def limit_broken(self, refused: int, total: int) -> str | None:
+        """Why the run must stop, None while the limits hold."""
+        if self.max_refused is not None and refused > self.max_refused:
+            return f"{refused:,} of {total:,} rows were refused, and {self.max_refused:,} are allowed"
+        percent = 100 * refused / total if total else 0.0
+        if self.max_refused_percent is not None and percent > self.max_refused_percent:
+            return (
+                f"{percent:.2f} % of the rows ({refused:,} of {total:,}) were refused, "
+                f"and {self.max_refused_percent:g} % are allowed"
+            )
+        return None
+
+
+# ---------------------------------------------------------------- finding the texts
+
+
+def _texts_of(cls: type[BaseModel]) -> list[tuple[str, Means | None, Means | None]]:
+    """The fields of a settings model with the marks of their texts; a mapping has one for its values too."""
+    cached: list[tuple[str, Means | None, Means | None]] | None = cls.__dict__.get("_papilio_texts")
+    if cached is None:
+        cached = []
+        for name, info in cls.model_fields.items():
+            means = next((item for item in info.metadata if isinstance(item, Means)), None)
+            mapping = _mapping(info.annotation)
+            if mapping is not None:
+                keys, values = mapping.__args__
+                cached.append((name, _inner_means(keys), _inner_means(values)))
+            else:
+                cached.append((name, means or _inner_means(info.annotation), None))
+        setattr(cls, "_papilio_texts", cached)  # noqa: B010 - pydantic guards plain assignment
+    return cached
+
+
+def _mapping(annotation: Any) -> Any:
+    """The mapping that a field holds, as in `dict[Column, SqlType] | None`."""
+    if getattr(annotation, "__origin__", None) is dict:
+        return annotation
+    found = (_mapping(inner) for inner in getattr(annotation, "__args__", ()))
+    return next((inner for inner in found if inner is not None), None)
+
+
+def _inner_means(annotation: Any) -> Means | None:
+    """The mark inside `list[Column]` or `Column | None`."""
+    for item in getattr(annotation, "__metadata__", ()):
+        if isinstance(item, Means):
+            return item
+    for inner in getattr(annotation, "__args__", ()):
+        found = _inner_means(inner)
+        if found is not None:
+            return found
+    return None
+
+
+def _follow(
+    place: str, value: Any, means: Means | None, inner: Means | None
+) -> Iterator[tuple[str, str, Means]]:
+    if isinstance(value, str):
+        if means is not None:
+            yield place, value, means
+    elif isinstance(value, BaseModel):
+        for name, own, held in _texts_of(type(value)):
+            yield from _follow(f"{place}.{name}", getattr(value, name), own, held)
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from _follow(f"{place}[{index}]", item, means, inner)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if means is not None:
+                yield f"{place}.{key}", key, means
+            yield from _follow(f"{place}.{key}", item, inner, None)
+
+
+# ---------------------------------------------------------------- checking the texts
+
+
+def check_texts(operator: Operator, inputs: Inputs) -> Iterator[Finding]:
+    """Every marked setting against its meaning: columns exist, expressions hold, types are types."""
+    qualified = {port.name: inputs.of(port.name) for port in operator.input_ports()}
+    for place, text, means in operator.texts():
+        schema = inputs.of(means.port) if means.port in qualified else inputs.first()
+        match means.meaning:
+            case Meaning.COLUMN:
+                if schema is not None and not has_column(schema, text):
+                    yield Finding(f"no column `{text}`{did_you_mean(text, schema)}", means.port, place)
+            case Meaning.EXPRESSION | Meaning.CONDITION | Meaning.AGGREGATE | Meaning.WINDOW:
+                scope = operator.scope_of(place, inputs)
+                if scope is None:
+                    scope = Scope(schema, qualified if len(qualified) > 1 else {})
+                yield from _check_expression(text, means, scope, place)
+            case Meaning.TYPE:
+                try:
+                    normal_type(text)
+                except BadType as error:
+                    yield Finding(str(error), setting=place)
+            case Meaning.SECRET:
+                if text and not is_secret_reference(text):
+                    yield Finding(
+                        "a secret is never written into the file; name an environment variable, "
+                        "as in `${env:PASSWORD}`",
+                        setting=place,
+                    )
+
+
+_PARSED = (Meaning.EXPRESSION, Meaning.CONDITION, Meaning.AGGREGATE, Meaning.WINDOW)
+
+
+def _whole(text: str, means: Means) -> str:
+    """A text as the grammar knows it: a window function is nothing without its window."""
+    return f"{text} OVER ()" if means.meaning is Meaning.WINDOW else text
+
+
+def _check_expression(text: str, means: Means, scope: Scope, place: str) -> Iterator[Finding]:
+    try:
+        tree = parse(_whole(text, means))
+        kind = infer(tree, scope)
+    except ExpressionError as error:
+        hint = (
+            "; the window is added by itself"
+            if means.meaning is Meaning.WINDOW and " over" in text.lower()
+            else ""
+        )
+        yield Finding(f"`{_short(text)}`: {error}{hint}", means.port, place)
+        return
+    found = aggregates(tree)
+    windows = [part for part in walk(tree) if isinstance(part, Call) and part.window is not None]
+    if means.meaning is Meaning.WINDOW:
+        if found or windows != [tree]:
+            yield Finding(
+                f"`{_short(text)}` is not one window function, like `rank()` or `sum(x)`; compute with its result later",
+                means.port,
+                place,
+            )
+        return
+    if windows:  # rows come in packs, and a window would see no further than its pack
+        yield Finding(
+            f"`{_short(text)}`: `{windows[0].name} OVER` looks at other rows; that is for a `window`",
+            means.port,
+            place,
+        )
+    if means.meaning is Meaning.CONDITION and kind not in (None, "boolean", "void"):
+        yield Finding(f"`{_short(text)}` is a `{kind}`, not true or false", means.port, place)
+    if means.meaning is Meaning.AGGREGATE and not found:
+        yield Finding(
+            f"`{_short(text)}` aggregates nothing; use a function like `sum` or `count`", means.port, place
+        )
+    if means.meaning is not Meaning.AGGREGATE and found:
+        yield Finding(
+            f"`{_short(text)}`: `{found[0].name}` aggregates rows; that is for an aggregate",
+            means.port,
+            place,
+        )
+
+
+def expression_type(text: str, schema: Schema | None, **qualified: Schema | None) -> str | None:
+    """The type of an expression over a schema, `None` where it is not known or the expression is wrong."""
+    try:
+        return infer(parse(text), Scope(schema, qualified))
+    except ExpressionError:
+        return None
+
+
+def is_secret_reference(text: str) -> bool:
+    """Whether a text is nothing but `${env:NAME}`."""
+    return text.startswith("${env:") and text.endswith("}") and text.count("$") == 1 and len(text) > 7
+
+
+def has_column(schema: Schema, name: str) -> bool:
+    """Whether a schema has a column, in any case."""
+    return name in schema or name.lower() in (other.lower() for other in schema)
+
+
+def column_type(schema: Schema | None, name: str) -> str | None:
+    """The type of a column in any case, None where it is not known."""
+    if schema is None:
+        return None
+    if name in schema:
+        return schema[name]
+    return next((kind for other, kind in schema.items() if other.lower() == name.lower()), None)
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 60 else flat[:57] + "..."
+
+
+ManyColumns = Annotated[list[Column], Field(min_length=1)]

@@ -1,0 +1,160 @@
+"""Units for the granularity `fused`: as few Spark plans as sensible.
+
+A producer with one consumer melts into it. A result that several read is computed once: they read the target
+that holds it, if there is one, or a staged copy, unless computing it again is as cheap as reading the copy
+would be. What is written once (a target, a staging area, a staged copy) is the result of one unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from engine.model.binding import Bound
+from engine.model.operator import Carries, Category, Mode, Role, Source, Target, limits_of
+
+
+class Held(StrEnum):
+    """How a unit's result is kept."""
+
+    TARGET = "target"
+    STAGING = "staging"  # an intermediate recordset the person drew
+    STAGED = "staged"  # a copy the engine keeps because several read it
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Nodes that run as one Spark plan, and the result it writes."""
+
+    id: str
+    result: str  # the node whose rows are written
+    held: Held
+    ports: tuple[str, ...]  # the result's ports that are kept
+    nodes: tuple[str, ...]  # in the order rows pass through them
+    reads: tuple[str, ...]  # units whose results this one reads
+
+
+@dataclass
+class FusedPlan:
+    """Units in an order in which they can run, and where each shared result is read from."""
+
+    units: list[Unit] = field(default_factory=list)
+    # (node, port) → the unit whose result holds these rows
+    holders: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def unit(self, id_: str) -> Unit:
+        """A unit by its id."""
+        return next(unit for unit in self.units if unit.id == id_)
+
+
+def counted_ports(bound: Bound, node: str) -> list[str]:
+    """The ports of refused rows that nothing reads: their rows are counted where the node runs."""
+    operator = bound.operators[node]
+    if limits_of(operator) is None:
+        return []
+    read = {link.source_port for link in bound.outgoing.get(node, ())}
+    return [
+        port.name
+        for port in operator.output_ports()
+        if port.carries is Carries.REFUSED and port.name not in read
+    ]
+
+
+def fuse(bound: Bound, cheap_again: Callable[[str], bool] | None = None) -> FusedPlan:
+    """Divide a workflow into fused units.
+
+    `cheap_again(node)` may overrule the built-in judgement of whether a shared node is better computed again.
+    """
+    plan = FusedPlan()
+    held: dict[str, tuple[Held, tuple[str, ...]]] = {}
+    for node in bound.order:
+        links = bound.outgoing.get(node, [])
+        role = bound.role(node)
+        if role is Role.TARGET:
+            held[node] = (Held.TARGET, tuple(port.name for port in bound.operators[node].output_ports()))
+        elif role is Role.STAGING:
+            held[node] = (Held.STAGING, tuple(port.name for port in bound.operators[node].output_ports()))
+        elif len(links) > 1:
+            keeper = _keeper(bound, node)
+            if keeper is not None:
+                plan.holders[node, links[0].source_port] = keeper
+            elif not (cheap_again or _Cheap(bound, held))(node):
+                held[node] = (Held.STAGED, tuple(dict.fromkeys(link.source_port for link in links)))
+    for node, (_, ports) in held.items():
+        for port in ports:
+            plan.holders[node, port] = node
+    for node in bound.order:
+        if node in held:
+            plan.units.append(_unit(bound, node, held, plan.holders))
+    return plan
+
+
+def _keeper(bound: Bound, node: str) -> str | None:
+    """A target that holds a node's rows just as they are, so that the others can read them there."""
+    links = bound.outgoing[node]
+    if len({link.source_port for link in links}) > 1:
+        return None
+    for link in links:
+        target = bound.operators[link.target]
+        if isinstance(target, Target) and target.lossless and target.mode is Mode.OVERWRITE:
+            return link.target
+    return None
+
+
+class _Cheap:
+    """Whether a shared result is as cheap to compute again as to read from a copy.
+
+    It is, where only row-synchronized activities stand between it and columnar files: Spark then reads the
+    few columns it needs, and a copy would have to be written first. Rows that are counted on the way must be
+    counted once, and values that differ from time to time must be computed once.
+    """
+
+    def __init__(self, bound: Bound, held: dict[str, tuple[Held, tuple[str, ...]]]) -> None:
+        self.bound = bound
+        self.held = held
+
+    def __call__(self, node: str) -> bool:
+        waiting = [node]
+        while waiting:
+            at = waiting.pop()
+            if at in self.held and at != node:
+                continue
+            operator = self.bound.operators[at]
+            if counted_ports(self.bound, at) or not operator.is_repeatable():
+                return False
+            if isinstance(operator, Source):
+                if not operator.columnar:
+                    return False
+            elif operator.category is not Category.ROW_SYNCHRONIZED or operator.needs_trust:
+                return False
+            producers = self.bound.producers(at)
+            if len(producers) > 1:  # a lookup: its reference would be read again as well
+                return False
+            waiting.extend(source for source, _ in producers)
+        return True
+
+
+def _unit(
+    bound: Bound,
+    result: str,
+    held: dict[str, tuple[Held, tuple[str, ...]]],
+    holders: dict[tuple[str, str], str],
+) -> Unit:
+    """The nodes that melt into the plan of one result: everything back to what is held elsewhere."""
+    nodes: set[str] = {result}
+    reads: dict[str, None] = {}
+    waiting = [result]
+    while waiting:
+        at = waiting.pop()
+        for source, port in bound.producers(at):
+            holder = holders.get((source, port))
+            if holder is not None and holder != result:
+                reads[holder] = None
+            elif source not in nodes:
+                nodes.add(source)
+                waiting.append(source)
+    position = {node: index for index, node in enumerate(bound.order)}
+    kind, ports = held[result]
+    ordered = tuple(sorted(nodes, key=position.__getitem__))
+    return Unit(result, result, kind, ports, ordered, tuple(sorted(reads, key=position.__getitem__)))

@@ -1,0 +1,70 @@
+"""Execution trees: Algorithm 1 of the shared-caching paper.
+
+The paper's listing tests `visited` before it looks at a component's kind, so that a block component first reached
+through one tree never gets the edge from another tree that feeds it as well. Here every edge between two trees is
+kept. A row-synchronized component with several inputs (a lookup) belongs to the tree that reaches it first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.partition.flow import Flow, Kind
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Components that pass one shared cache from hand to hand, from the root on."""
+
+    id: str
+    root: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Trees:
+    """The execution trees and the edges over which rows are copied from tree to tree."""
+
+    trees: tuple[Tree, ...]
+    edges: tuple[tuple[str, str], ...]
+
+
+def execution_trees(flow: Flow) -> Trees:
+    """Depth first from the sources; a block or semi-block component is the root of a new tree. Linear."""
+    tree_of: dict[str, str] = {}
+    members: dict[str, list[str]] = {}
+
+    def plant(root: str) -> None:
+        id_ = f"T{len(members) + 1}"
+        tree_of[root] = id_
+        members[id_] = [root]
+
+    for source in flow.kinds:
+        if flow.predecessors[source] or source in tree_of:
+            continue
+        plant(source)
+        ways = [iter(flow.successors[source])]
+        path = [source]
+        while ways:
+            node = next(ways[-1], None)
+            if node is None:
+                ways.pop()
+                path.pop()
+                continue
+            if node in tree_of:
+                continue
+            if flow.kinds[node] in (Kind.BLOCKING, Kind.SEMI_BLOCKING):
+                plant(node)
+            else:
+                own = tree_of[path[-1]]
+                tree_of[node] = own
+                members[own].append(node)
+            ways.append(iter(flow.successors[node]))
+            path.append(node)
+    trees = tuple(Tree(id_, nodes[0], tuple(nodes)) for id_, nodes in members.items())
+    between = dict.fromkeys(
+        (tree_of[source], tree_of[target])
+        for source, target in flow.edges
+        if tree_of[source] != tree_of[target]
+    )
+    return Trees(trees, tuple(between))

@@ -1,0 +1,155 @@
+"""Subflows, strata and execution trees: the papers' examples, and their definitions on random graphs."""
+
+from __future__ import annotations
+
+import networkx as nx
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.partition.flow import Flow, Kind
+from engine.partition.subflows import break_into_subflows, is_boundary, with_readers_and_writers
+from engine.partition.trees import execution_trees
+
+R, ROW, SEMI, BLOCK, ROUTER = (
+    Kind.RECORDSET,
+    Kind.ROW_SYNCHRONIZED,
+    Kind.SEMI_BLOCKING,
+    Kind.BLOCKING,
+    Kind.ROUTER,
+)
+
+
+def flow(kinds: dict[str, Kind], *edges: str) -> Flow:
+    return Flow(kinds, tuple((edge[0], edge[1]) for edge in edges))
+
+
+def test_ssb_q4_1_has_three_trees_of_eight_one_and_two_components():
+    kinds = dict.fromkeys("12345678", ROW) | {"1": R, "g": BLOCK, "s": BLOCK, "w": R}
+    trees = execution_trees(flow(kinds, "12", "23", "34", "45", "56", "67", "78", "8g", "gs", "sw")).trees
+    assert [len(tree.nodes) for tree in trees] == [8, 1, 2]
+    assert [tree.root for tree in trees] == ["1", "g", "s"]
+
+
+def test_one_source_into_two_targets_gives_the_four_trees_of_the_paper_s_figure():
+    kinds = {"a": R, "b": ROW, "c": ROW, "d": BLOCK, "e": R, "f": SEMI, "g": ROW, "h": BLOCK, "i": R}
+    trees = execution_trees(flow(kinds, "ab", "bc", "bd", "de", "cf", "bf", "fg", "gh", "hi"))
+    root = {tree.id: tree.root for tree in trees.trees}
+    assert len(root) == 4
+    assert {(root[a], root[b]) for a, b in trees.edges} == {("a", "d"), ("a", "f"), ("f", "h")}
+
+
+def test_a_node_first_reached_through_another_tree_still_gets_its_edge():
+    trees = execution_trees(flow({"a": R, "b": R, "j": SEMI, "w": R}, "aj", "bj", "jw"))
+    root = {tree.id: tree.root for tree in trees.trees}
+    assert {(root[a], root[b]) for a, b in trees.edges} == {("a", "j"), ("b", "j")}
+
+
+def test_recordsets_get_readers_and_writers_which_join_their_neighbours_subflow():
+    found = break_into_subflows(
+        with_readers_and_writers(flow({"a": R, "n": ROW, "t": ROW, "w": R}, "an", "nt", "tw"))
+    )
+    assert [subflow.nodes for subflow in found.subflows] == [
+        ("a",),
+        ("read a for n", "n", "t", "write t to w"),
+        ("w",),
+    ]
+    assert found.strata == (("s1",), ("s2",), ("s3",))
+
+
+def test_independent_lines_share_a_stratum_and_a_join_stands_above_the_higher_of_them():
+    kinds = {"a": R, "b": R, "x": ROW, "y": ROW, "s": BLOCK, "z": ROW, "j": SEMI}
+    found = break_into_subflows(flow(kinds, "ax", "by", "ys", "sz", "xj", "zj"))
+    name = {subflow.id: "".join(subflow.nodes) for subflow in found.subflows}
+    assert [sorted(name[id_] for id_ in stratum) for stratum in found.strata] == [
+        ["a", "b"], ["x", "y"], ["s"], ["z"], ["j"],
+    ]  # fmt: skip
+
+
+def test_a_subflow_that_an_aggregate_leads_back_into_is_cut_where_it_comes_back():
+    found = break_into_subflows(
+        flow({"a": R, "x": ROW, "g": BLOCK, "y": ROW, "w": R}, "ax", "xg", "xy", "gy", "yw")
+    )
+    assert [subflow.nodes for subflow in found.subflows] == [("a",), ("x",), ("g",), ("y",), ("w",)]
+    assert found.strata == (("s1",), ("s2",), ("s3",), ("s4",), ("s5",))
+
+
+@st.composite
+def flows(draw: st.DrawFn) -> Flow:
+    """Random graphs in topological order, without two recordsets in a row."""
+    size = draw(st.integers(1, 14))
+    kinds = {f"n{i}": draw(st.sampled_from(list(Kind))) for i in range(size)}
+    edges = []
+    for i in range(size):
+        for j in range(i + 1, size):
+            two_recordsets = kinds[f"n{i}"] is R and kinds[f"n{j}"] is R
+            if not two_recordsets and draw(st.integers(0, 3)) == 0:
+                edges.append((f"n{i}", f"n{j}"))
+    return Flow(kinds, tuple(edges))
+
+
+@given(flows())
+def test_subflows_are_the_components_between_boundaries(plain):
+    graph_flow = with_readers_and_writers(plain)
+    found = break_into_subflows(graph_flow)
+    members = [node for subflow in found.subflows for node in subflow.nodes]
+    assert sorted(members) == sorted(graph_flow.kinds), "every node in exactly one subflow"
+    # By the definition: take the boundaries out, and what hangs together is a subflow.
+    graph = nx.Graph(graph_flow.edges)
+    graph.add_nodes_from(graph_flow.kinds)
+    inner = graph.subgraph(node for node in graph if not is_boundary(graph_flow, node))
+    components = [set(component) for component in nx.connected_components(inner)]
+    for subflow in found.subflows:
+        if len(subflow.nodes) == 1 and is_boundary(graph_flow, subflow.nodes[0]):
+            continue
+        assert not any(is_boundary(graph_flow, node) for node in subflow.nodes), "no boundary inside"
+        (whole,) = [component for component in components if component >= set(subflow.nodes)]
+        if set(subflow.nodes) != whole:  # cut only where merging all of it would make it wait for itself
+            assert comes_back(graph_flow, whole)
+
+
+def comes_back(graph_flow: Flow, component: set[str]) -> bool:
+    """Whether rows leave the component and come back to it, perhaps through other components."""
+    graph = nx.Graph(graph_flow.edges)
+    inner = nx.Graph(graph.subgraph(node for node in graph if not is_boundary(graph_flow, node)))
+    inner.add_nodes_from(node for node in graph_flow.kinds)
+    zoom = {node: number for number, part in enumerate(nx.connected_components(inner)) for node in part}
+    zoomed = nx.DiGraph((zoom[a], zoom[b]) for a, b in graph_flow.edges if zoom[a] != zoom[b])
+    own = zoom[min(component)]
+    return own in zoomed and any(
+        own in part for part in nx.strongly_connected_components(zoomed) if len(part) > 1
+    )
+
+
+@given(flows())
+def test_subflows_of_a_stratum_are_independent_and_stand_one_above_their_highest_provider(plain):
+    graph_flow = with_readers_and_writers(plain)
+    found = break_into_subflows(graph_flow)
+    graph = nx.DiGraph(found.edges)
+    graph.add_nodes_from(subflow.id for subflow in found.subflows)
+    assert nx.is_directed_acyclic_graph(graph), "no subflow waits for itself"
+    stratum = {id_: number for number, ids in enumerate(found.strata) for id_ in ids}
+    assert sorted(stratum) == sorted(graph)
+    for node in graph:
+        providers = [stratum[other] for other in graph.predecessors(node)]
+        assert stratum[node] == (1 + max(providers) if providers else 0)
+        assert not any(stratum[other] == stratum[node] for other in nx.descendants(graph, node))
+
+
+@given(flows())
+def test_execution_trees_cover_the_flow_and_hold_block_components_at_their_roots_only(plain):
+    trees = execution_trees(plain)
+    members = [node for tree in trees.trees for node in tree.nodes]
+    assert sorted(members) == sorted(plain.kinds)
+    graph = nx.DiGraph(plain.edges)
+    graph.add_nodes_from(plain.kinds)
+    tree_of = {node: tree for tree in trees.trees for node in tree.nodes}
+    for tree in trees.trees:
+        for node in tree.nodes[1:]:
+            assert plain.kinds[node] not in (Kind.BLOCKING, Kind.SEMI_BLOCKING)
+        assert (
+            plain.kinds[tree.root] in (Kind.BLOCKING, Kind.SEMI_BLOCKING) or not plain.predecessors[tree.root]
+        )
+        reached = {tree.root} | nx.descendants(graph.subgraph(tree.nodes), tree.root)
+        assert reached == set(tree.nodes), "a tree hangs together from its root"
+    expected = {(tree_of[a].id, tree_of[b].id) for a, b in plain.edges if tree_of[a] is not tree_of[b]}
+    assert set(trees.edges) == expected
