@@ -143,8 +143,7 @@ def test_with_root_it_installs_what_is_missing_and_nothing_else(machine: Machine
 def test_package_lists_are_fetched_when_the_first_try_fails(machine: Machine) -> None:
     machine.add(
         "apt-get",
-        'echo "$@" >> "$HOME/apt.log"\n'
-        'case "$*" in *update) touch "$HOME/updated";; *) test -e "$HOME/updated";; esac',
+        'echo "$@" >> "$HOME/apt.log"\ncase "$*" in *update) touch "$HOME/updated";; *) test -e "$HOME/updated";; esac',
     )
     machine.add("id", "echo 0")
     machine.add("dpkg-query", 'case "$*" in *xdotool) exit 1;; *) printf installed;; esac')
@@ -219,9 +218,7 @@ esac
         ('openjdk version "25" 2025-09-16', ".[designer]"),
     ],
 )
-def test_the_demo_brings_a_java_only_where_there_is_none(
-    machine: Machine, java: str | None, extras: str
-) -> None:
+def test_the_demo_brings_a_java_only_where_there_is_none(machine: Machine, java: str | None, extras: str) -> None:
     fake_environment(machine)
     if java:
         machine.add("java", f"echo '{java}' >&2")
@@ -249,9 +246,7 @@ def test_a_failing_pip_stops_the_set_up_with_its_last_words(machine: Machine) ->
 
 
 def test_make_lists_its_targets() -> None:
-    listed = subprocess.run(
-        ["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
+    listed = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     targets = re.findall(r"^  make ([a-z-]+)", listed, flags=re.MULTILINE)
     assert {"setup", "demo", "test", "test-slow", "lint", "clean", "help"} <= set(targets)
 

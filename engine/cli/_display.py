@@ -78,9 +78,7 @@ class Display:
                 rows = "" if event.rows is None else f"{event.rows:,} rows"
                 self._say(event.unit, self._title(event.unit), event.seconds, rows)
             case UnitFailed():
-                self.console.print(
-                    f"[red]✗ {self._title(event.unit)}: node `{event.node}`: {event.reason}[/red]"
-                )
+                self.console.print(f"[red]✗ {self._title(event.unit)}: node `{event.node}`: {event.reason}[/red]")
             case RowsRefused():
                 self.console.print(
                     f"[yellow]! {event.node}: {event.rows:,} of {event.total:,} rows refused "

@@ -22,9 +22,7 @@ def workflow_options(function: _F) -> _F:
         (
             click.argument("file", type=click.Path(path_type=Path)),
             click.option("--param", "params", multiple=True, metavar="K=V", help="Give a parameter a value."),
-            click.option(
-                "--set", "sets", multiple=True, metavar="NODE.KEY=VALUE", help="Change a node's setting."
-            ),
+            click.option("--set", "sets", multiple=True, metavar="NODE.KEY=VALUE", help="Change a node's setting."),
             click.option(
                 "--plugin",
                 "plugins",

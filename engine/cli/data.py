@@ -37,9 +37,7 @@ def tpch(scale: float, folder: Path, format: str, tables: str | None, replace: b
 
     from engine.experiments.data import TPCH_TABLES, generate_tpch
 
-    wanted = (
-        [name.strip() for name in tables.split(",") if name.strip()] if tables is not None else TPCH_TABLES
-    )
+    wanted = [name.strip() for name in tables.split(",") if name.strip()] if tables is not None else TPCH_TABLES
     console = Console(stderr=True)
     with Progress(
         TextColumn(f"TPC-H at scale {scale:g}"),
@@ -87,6 +85,4 @@ def _print(answer: Generated) -> None:
         return
     for name, table in data.tables.items():
         click.echo(f"  {name:<10}{table.rows:>14,} rows {table.bytes / 1e6:>10,.1f} MB")
-    click.echo(
-        f"TPC-H at scale {data.scale:g}: {data.rows:,} rows in {answer.folder}, {answer.seconds:.1f} s"
-    )
+    click.echo(f"TPC-H at scale {data.scale:g}: {data.rows:,} rows in {answer.folder}, {answer.seconds:.1f} s")

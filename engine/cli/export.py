@@ -19,9 +19,7 @@ from engine.cli.store import store_option
     required=True,
     help="A script that runs on its own, or the metadata store's XML.",
 )
-@click.option(
-    "--output", "-o", type=click.Path(path_type=Path), help="Write it there instead of printing it."
-)
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="Write it there instead of printing it.")
 @store_option
 def command(
     file: Path,

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Where Spark is: local[n], local-cluster[n,cores,MB] or spark://host:port.",
 )
-@click.option(
-    "--driver-memory", type=click.IntRange(512), metavar="MB", help="Default: a quarter of the machine's."
-)
+@click.option("--driver-memory", type=click.IntRange(512), metavar="MB", help="Default: a quarter of the machine's.")
 @click.option("--spark-conf", "confs", multiple=True, metavar="K=V", help="One of Spark's own settings.")
 @click.option("--parallel", type=click.IntRange(1), metavar="N", help="Units at a time. Default: one a core.")
 @click.option("--run-dir", type=click.Path(path_type=Path), help="Where the run keeps its log and its files.")

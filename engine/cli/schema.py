@@ -9,9 +9,7 @@ import click
 
 
 @click.command(name="schema")
-@click.option(
-    "--to", "target", type=click.Path(path_type=Path), help="Write it there instead of printing it."
-)
+@click.option("--to", "target", type=click.Path(path_type=Path), help="Write it there instead of printing it.")
 def command(target: Path | None) -> None:
     """Print the JSON Schema of workflow files, with the operators installed here."""
     from engine.model.file import write_text

@@ -80,9 +80,7 @@ def put(file: Path, name: str | None, comment: str, as_json: bool, place: str | 
 @command.command()
 @click.argument("name")
 @click.option("--version", type=_VERSION, help="Default: the latest.")
-@click.option(
-    "--to", "target", type=click.Path(path_type=Path), help="File to write. Default: standard output."
-)
+@click.option("--to", "target", type=click.Path(path_type=Path), help="File to write. Default: standard output.")
 @store_option
 def get(name: str, version: int | None, target: Path | None, place: str | None) -> None:
     """Give back a workflow exactly as it was saved."""
@@ -131,21 +129,13 @@ def diff(name: str, before: int, after: int, as_json: bool, place: str | None) -
         old, new = store.get_workflow(name, before), store.get_workflow(name, after)
     changes = diff_documents(old.document, new.document)
     if as_json:
-        print_json(
-            {"name": name, "before": before, "after": after, "changes": [asdict(one) for one in changes]}
-        )
+        print_json({"name": name, "before": before, "after": after, "changes": [asdict(one) for one in changes]})
         return
     if not changes:
         same = old.text == new.text
-        click.echo(
-            "Nothing changed."
-            if same
-            else "Only the text changed (comments, spaces, order), not the workflow."
-        )
+        click.echo("Nothing changed." if same else "Only the text changed (comments, spaces, order), not the workflow.")
     for change in changes:
-        sign, colour = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow")}[
-            change.action
-        ]
+        sign, colour = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow")}[change.action]
         click.secho(f"{sign} {change.kind} {change.where}{_values(change)}", fg=colour)
 
 
@@ -168,9 +158,7 @@ def export(file: Path | None, place: str | None) -> None:
 
 @command.command(name="import")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--max-mib", type=click.IntRange(1), default=64, show_default=True, help="Refuse a larger file."
-)
+@click.option("--max-mib", type=click.IntRange(1), default=64, show_default=True, help="Refuse a larger file.")
 @store_option
 def import_(file: Path, max_mib: int, place: str | None) -> None:
     """Take an exported store into this one: all of it or, on any problem, nothing."""
@@ -252,10 +240,7 @@ def _short(value: object, most: int = 60) -> str:
 
 def _counted(counts: dict[type[Record], int]) -> str:
     words = ("source schema", "operator", "workflow version", "plan", "run")
-    parts = [
-        f"{count} {word}{'' if count == 1 else 's'}"
-        for word, count in zip(words, counts.values(), strict=True)
-    ]
+    parts = [f"{count} {word}{'' if count == 1 else 's'}" for word, count in zip(words, counts.values(), strict=True)]
     return ", ".join(parts)
 
 

@@ -70,9 +70,7 @@ class Report:
 
     def ratio(self, slower: str, faster: str) -> float:
         """How many times as long the first contender took as the second, by their medians; kept as well."""
-        value = statistics.median(self.contenders[slower].seconds) / statistics.median(
-            self.contenders[faster].seconds
-        )
+        value = statistics.median(self.contenders[slower].seconds) / statistics.median(self.contenders[faster].seconds)
         self.ratios[f"{slower} / {faster}"] = value
         return value
 

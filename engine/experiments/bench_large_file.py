@@ -56,9 +56,7 @@ def benchmark(options: Options) -> Report:
     """Read, check and classify files of 10,000 and 20,000 nodes; cut them into trees and subflows."""
     options.folder.mkdir(parents=True, exist_ok=True)
     report = Report()
-    report.contenders = {
-        f"{what} {size:,}": Contender() for size in (10_000, 20_000) for what in ("open", "partition")
-    }
+    report.contenders = {f"{what} {size:,}": Contender() for size in (10_000, 20_000) for what in ("open", "partition")}
     for size in (10_000, 20_000):
         save(large_workflow(size), options.folder / f"large_{size}.butterfly.yaml")
     for number in range(options.rounds):

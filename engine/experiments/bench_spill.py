@@ -44,9 +44,7 @@ def benchmark(options: Options) -> Report:
 def _run(data: Path, out: Path, heap: int, contender: Contender) -> dict[str, list[int | str]]:
     file = out.parent / f"spill-{heap}.butterfly.yaml"
     save(_workflow(data, out), file)
-    done = measure(
-        [sys.executable, "-m", "engine", "run", str(file), "--json", "--driver-memory", str(heap)]
-    )
+    done = measure([sys.executable, "-m", "engine", "run", str(file), "--json", "--driver-memory", str(heap)])
     if done.code != 0:
         raise RunFailed(f"{file}: the run ended with {done.code}: {done.errors.strip()[-500:]}")
     contender.seconds.append(done.seconds)

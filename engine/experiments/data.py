@@ -66,9 +66,7 @@ class DataSet:
         return sum(table.bytes for table in self.tables.values())
 
     def write_marker(self, folder: Path) -> None:
-        (folder / f"{self.benchmark}.json").write_text(
-            json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8"
-        )
+        (folder / f"{self.benchmark}.json").write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
 
     @classmethod
     def read_marker(cls, folder: Path, benchmark: str) -> DataSet | None:
@@ -115,9 +113,7 @@ def generate_tpch(
     started = time.monotonic()
     wanted = _check_tables(tables)
     if not (math.isfinite(scale) and scale >= TPCH_SMALLEST_SCALE):
-        raise BadInput(
-            f"scale {scale:g}: give a number of at least {TPCH_SMALLEST_SCALE:g} (1 is about 1 GB as text)"
-        )
+        raise BadInput(f"scale {scale:g}: give a number of at least {TPCH_SMALLEST_SCALE:g} (1 is about 1 GB as text)")
     folder = folder.expanduser().resolve()
 
     present = _data_in(folder, "tpch")
@@ -143,9 +139,7 @@ def generate_tpch(
             scale=scale,
             format=format,
             generator=_version(generator),
-            tables={
-                table: _count(unfinished / f"{table}.{format}") for table in TPCH_TABLES if table in wanted
-            },
+            tables={table: _count(unfinished / f"{table}.{format}") for table in TPCH_TABLES if table in wanted},
         )
         data.write_marker(unfinished)
         _move_into_place(unfinished, folder)
@@ -179,9 +173,7 @@ def _data_in(folder: Path, benchmark: str) -> DataSet | None:
     ours = {f"{benchmark}.json", *(table.file for table in data.tables.values())} if data else set()
     foreign = sorted(entries - ours)
     if foreign:
-        raise BadInput(
-            f"{folder} holds other files ({', '.join(foreign[:3])}); name a new or an empty folder"
-        )
+        raise BadInput(f"{folder} holds other files ({', '.join(foreign[:3])}); name a new or an empty folder")
     return data
 
 

@@ -25,9 +25,7 @@ class Measured:
     code: int
 
 
-def measure(
-    command: Sequence[str], cwd: Path | None = None, environment: Mapping[str, str] | None = None
-) -> Measured:
+def measure(command: Sequence[str], cwd: Path | None = None, environment: Mapping[str, str] | None = None) -> Measured:
     """Run a command to its end."""
     begun = time.monotonic()
     process = subprocess.Popen(

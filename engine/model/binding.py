@@ -143,9 +143,7 @@ def bind(
 class _Binder:
     """Binding, step by step; each step goes on after problems so that all of them are told at once."""
 
-    def __init__(
-        self, bound: Bound, file: WorkflowFile, catalogue: Catalogue, discover: Discover | None
-    ) -> None:
+    def __init__(self, bound: Bound, file: WorkflowFile, catalogue: Catalogue, discover: Discover | None) -> None:
         self.bound = bound
         self.file = file
         self.catalogue = catalogue
@@ -272,9 +270,7 @@ class _Binder:
                 return port
         names = [port.name for port in ports]
         near = did_you_mean(name, names) or f"; it has {', '.join(f'`{known}`' for known in names)}"
-        self.problem(
-            f"the edge {edge}: a `{operator.name}` has no {side} port `{name}`{near}", node, port=name
-        )
+        self.problem(f"the edge {edge}: a `{operator.name}` has no {side} port `{name}`{near}", node, port=name)
         return None
 
     def check_ports(self) -> None:
@@ -356,9 +352,7 @@ class _Binder:
             schema = self.source_schema(operator, place) if fine and isinstance(operator, Source) else None
             inputs = Inputs(by_port, schema)
             for finding in (*check_texts(operator, inputs), *operator.check(inputs)):
-                self.problem(
-                    finding.message, id_, port=finding.port, setting=finding.setting, level=finding.level
-                )
+                self.problem(finding.message, id_, port=finding.port, setting=finding.setting, level=finding.level)
             for port, made in operator.output_schemas(inputs).items():
                 bound.schemas[id_, port] = made
 

@@ -190,9 +190,7 @@ def columns(expression: Expr) -> list[Column]:
 
 def is_repeatable(expression: Expr) -> bool:
     """Whether computing it a second time gives the same values."""
-    return not any(
-        isinstance(part, Call) and part.name in functions.UNREPEATABLE for part in walk(expression)
-    )
+    return not any(isinstance(part, Call) and part.name in functions.UNREPEATABLE for part in walk(expression))
 
 
 def aggregates(expression: Expr) -> list[Call]:
@@ -232,9 +230,9 @@ _TOKEN = re.compile(
 )
 
 
-def tokens(text: str, kind: str = "expression") -> list[Token]:
-    """The words and signs of a text, with three ends behind them; `kind` names it in what is refused."""
-    tokens: list[Token] = []
+def tokens(text: str, what: str = "expression") -> list[Token]:
+    """The words and signs of a text, with three ends behind them; `what` names it in what is refused."""
+    found: list[Token] = []
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -243,19 +241,19 @@ def tokens(text: str, kind: str = "expression") -> list[Token]:
             if character in "'\"`":
                 raise ExpressionError(f"the {character} is never closed", position)
             if character == ";":
-                raise ExpressionError(f"one {kind} only, no `;`", position)
+                raise ExpressionError(f"one {what} only, no `;`", position)
             raise ExpressionError(f"`{character}` has no meaning here", position)
         kind = match.lastgroup or ""
         if kind == "comment":
-            raise ExpressionError(f"no comments inside the {kind}; use the node's note", position)
+            raise ExpressionError(f"no comments inside the {what}; use the node's note", position)
         if kind == "raw":
             raise ExpressionError("no raw strings; double each backslash", position)
         if kind != "space":
-            tokens.append(Token(kind, match.group(), position, match.end()))
+            found.append(Token(kind, match.group(), position, match.end()))
         position = match.end()
     # Three, so that the parser may look ahead without minding the end.
-    tokens.extend([Token("end", "", len(text), len(text))] * 3)
-    return tokens
+    found.extend([Token("end", "", len(text), len(text))] * 3)
+    return found
 
 
 _RESERVED = {
@@ -373,9 +371,7 @@ class _Parser:
                     break
                 self.at += 1
                 left = Operation(token.position, kind, (left, self.expression(binding)))
-            elif kind in ("is", "in", "between", "like", "ilike", "rlike", "regexp", "not") and (
-                _PREDICATE > strength
-            ):
+            elif kind in ("is", "in", "between", "like", "ilike", "rlike", "regexp", "not") and (_PREDICATE > strength):
                 left = self.predicate(left)
             else:
                 break

@@ -179,9 +179,7 @@ def _operation(part: Operation, kinds: list[str | None]) -> str | None:
         case "and" | "or" | "not":
             for operand, kind in zip(part.operands, kinds, strict=True):
                 if kind not in (None, "boolean", "void", "string"):
-                    raise ExpressionError(
-                        f"`{part.kind.upper()}` needs true or false, not `{kind}`", operand.position
-                    )
+                    raise ExpressionError(f"`{part.kind.upper()}` needs true or false, not `{kind}`", operand.position)
             return "boolean"
         case "is" | "in" | "between" | "=" | "==" | "<=>" | "<>" | "!=" | "<" | "<=" | ">" | ">=":
             try:

@@ -29,9 +29,7 @@ def file_schema(catalogue: Mapping[str, type[Operator]]) -> dict[str, Any]:
     node = definitions["Node"]
     node["properties"]["operator"] = {
         "description": "The operator's name.",
-        "anyOf": [
-            {"const": name, "description": (kind.__doc__ or "").strip()} for name, kind in catalogue.items()
-        ]
+        "anyOf": [{"const": name, "description": (kind.__doc__ or "").strip()} for name, kind in catalogue.items()]
         + [{"type": "string", "description": "An operator of a plugin."}],
     }
     node["allOf"] = []
@@ -52,9 +50,7 @@ def _settings(schema: dict[str, Any], operator: str) -> dict[str, Any]:
     result: dict[str, Any] = _renamed(schema, operator)
     for name, property_ in result.get("properties", {}).items():
         if not _takes_text(property_):
-            kept = {
-                key: property_.pop(key) for key in ("description", "title", "default") if key in property_
-            }
+            kept = {key: property_.pop(key) for key in ("description", "title", "default") if key in property_}
             result["properties"][name] = {"anyOf": [property_, _REFERENCE], **kept}
     return result
 
@@ -66,9 +62,7 @@ def _takes_text(schema: dict[str, Any]) -> bool:
 def _renamed(value: Any, operator: str) -> Any:
     if isinstance(value, dict):
         return {
-            key: item.replace("#/$defs/", f"#/$defs/{operator}.")
-            if key == "$ref"
-            else _renamed(item, operator)
+            key: item.replace("#/$defs/", f"#/$defs/{operator}.") if key == "$ref" else _renamed(item, operator)
             for key, item in value.items()
         }
     if isinstance(value, list):

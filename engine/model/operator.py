@@ -119,7 +119,7 @@ Secret = Annotated[str, Means(Meaning.SECRET)]
 class Settings(BaseModel):
     """A group of settings inside an operator's settings."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 # ---------------------------------------------------------------- findings
@@ -142,12 +142,16 @@ class Finding:
 class Way:
     """One way out of a `Split`: rows with this condition, and the columns they leave with.
 
-    `columns` are texts as `select` takes them: names (in backquotes where they hold a dot), `*`, or fields of a
-    struct, which leave under the field's name. None keeps all but the split's working columns.
+    `columns` are texts as `select` takes them: names (odd ones in backquotes), `*`, or fields of a struct,
+    which leave under the field's name. None keeps all but the split's working columns.
+
+    `frame`: where it costs more to say what these rows leave with, the same rows from a plan of their own. The
+    condition then only counts them, and the plan runs only where something reads the port.
     """
 
     condition: str
     columns: Sequence[str] | None = None
+    frame: DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -179,6 +183,8 @@ def port_frame(built: Built, port: str) -> DataFrame:
 def way_frame(split: Split, port: str) -> DataFrame:
     """One way of a split: its rows, with the columns they leave with."""
     way = split.ways[port]
+    if way.frame is not None:
+        return way.frame
     frame = split.frame.where(way.condition)
     if way.columns is not None:
         return frame.select(*way.columns)
@@ -204,6 +210,10 @@ class BuildTools:
         """The value of a `${env:NAME}` reference."""
         raise NotImplementedError
 
+    def source_schema(self) -> Schema:
+        """The columns of the source that is built: those it declares, else those found in it."""
+        raise NotImplementedError
+
     def function(self, code: str, name: str) -> Any:
         """The function of that name which a trusted text defines; a script has it as its own function."""
         raise NotImplementedError
@@ -223,7 +233,7 @@ class BuildTools:
 class Operator(BaseModel):
     """An operator with its settings. Subclasses add fields (the settings) and the class attributes below."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     name: ClassVar[str]  # as the file has it
     title: ClassVar[str]  # as the palette shows it
@@ -418,9 +428,7 @@ class Target(Operator):
     lossless: ClassVar[bool] = False  # reading it back gives the very rows and types that were written
 
     mode: Mode = Field(Mode.OVERWRITE, description="Replace what is there, add to it, or replace by key.")
-    key: list[Column] = Field(
-        default_factory=list, description="The columns that tell rows apart, for upsert."
-    )
+    key: list[Column] = Field(default_factory=list, description="The columns that tell rows apart, for upsert.")
     pass_on: PassOn = Field(PassOn.TABLE, description="What the nodes behind this one read.")
 
     def check(self, inputs: Inputs) -> Iterator[Finding]:
@@ -436,6 +444,14 @@ class Target(Operator):
         """What this target writes, as a text: two nodes must not write the same."""
         return self.name
 
+    def script_write(self, frame: DataFrame, tools: BuildTools) -> list[str]:
+        """The lines by which the exported script loads a frame into this target."""
+        raise NotImplementedError(self.name)
+
+    def script_read(self, frame: DataFrame, tools: BuildTools) -> DataFrame:
+        """How the exported script reads the target afterwards; `frame` is what was loaded."""
+        raise NotImplementedError(self.name)
+
 
 def limits_of(operator: object) -> Refusing | None:
     """The limits of an operator that may refuse rows; None for the others."""
@@ -445,17 +461,20 @@ def limits_of(operator: object) -> Refusing | None:
 class Refusing(BaseModel):
     """Settings of every operator that may refuse rows: how many are too many."""
 
-    max_refused: int | None = Field(
-        None, ge=0, description="The run stops when more rows than this are refused."
-    )
+    strict: ClassVar[bool] = False  # no limits are set and no port takes them: one refused row is too many
+
+    max_refused: int | None = Field(None, ge=0, description="The run stops when more rows than this are refused.")
     max_refused_percent: float | None = Field(
         None, ge=0, le=100, description="The run stops when a larger share of the rows is refused."
     )
 
-    def limit_broken(self, refused: int, total: int) -> str | None:
-        """Why the run must stop, None while the limits hold."""
-        if self.max_refused is not None and refused > self.max_refused:
-            return f"{refused:,} of {total:,} rows were refused, and {self.max_refused:,} are allowed"
+    def limit_broken(self, refused: int, total: int, connected: bool = False) -> str | None:
+        """Why the run must stop, None while the limits hold. `connected`: the refused rows leave by a port."""
+        limit = self.max_refused
+        if limit is None and self.max_refused_percent is None and self.strict and not connected:
+            limit = 0
+        if limit is not None and refused > limit:
+            return f"{refused:,} of {total:,} rows were refused, and {limit:,} are allowed"
         percent = 100 * refused / total if total else 0.0
         if self.max_refused_percent is not None and percent > self.max_refused_percent:
             return (
@@ -505,9 +524,7 @@ def _inner_means(annotation: Any) -> Means | None:
     return None
 
 
-def _follow(
-    place: str, value: Any, means: Means | None, inner: Means | None
-) -> Iterator[tuple[str, str, Means]]:
+def _follow(place: str, value: Any, means: Means | None, inner: Means | None) -> Iterator[tuple[str, str, Means]]:
     if isinstance(value, str):
         if means is not None:
             yield place, value, means
@@ -568,11 +585,7 @@ def _check_expression(text: str, means: Means, scope: Scope, place: str) -> Iter
         tree = parse(_whole(text, means))
         kind = infer(tree, scope)
     except ExpressionError as error:
-        hint = (
-            "; the window is added by itself"
-            if means.meaning is Meaning.WINDOW and " over" in text.lower()
-            else ""
-        )
+        hint = "; the window is added by itself" if means.meaning is Meaning.WINDOW and " over" in text.lower() else ""
         yield Finding(f"`{_short(text)}`: {error}{hint}", means.port, place)
         return
     found = aggregates(tree)
@@ -580,7 +593,8 @@ def _check_expression(text: str, means: Means, scope: Scope, place: str) -> Iter
     if means.meaning is Meaning.WINDOW:
         if found or windows != [tree]:
             yield Finding(
-                f"`{_short(text)}` is not one window function, like `rank()` or `sum(x)`; compute with its result later",
+                f"`{_short(text)}` is not one window function, like `rank()` or `sum(x)`; "
+                "compute with its result in a `derive`",
                 means.port,
                 place,
             )
@@ -594,9 +608,7 @@ def _check_expression(text: str, means: Means, scope: Scope, place: str) -> Iter
     if means.meaning is Meaning.CONDITION and kind not in (None, "boolean", "void"):
         yield Finding(f"`{_short(text)}` is a `{kind}`, not true or false", means.port, place)
     if means.meaning is Meaning.AGGREGATE and not found:
-        yield Finding(
-            f"`{_short(text)}` aggregates nothing; use a function like `sum` or `count`", means.port, place
-        )
+        yield Finding(f"`{_short(text)}` aggregates nothing; use a function like `sum` or `count`", means.port, place)
     if means.meaning is not Meaning.AGGREGATE and found:
         yield Finding(
             f"`{_short(text)}`: `{found[0].name}` aggregates rows; that is for an aggregate",

@@ -144,10 +144,7 @@ def _has_recordset_input(bound: Bound, node: str) -> bool:
 
 def _is_line(bound: Bound, nodes: set[str]) -> bool:
     return (
-        all(
-            len(bound.incoming.get(node, ())) <= 1 and len(bound.outgoing.get(node, ())) <= 1
-            for node in nodes
-        )
+        all(len(bound.incoming.get(node, ())) <= 1 and len(bound.outgoing.get(node, ())) <= 1 for node in nodes)
         and sum(not bound.incoming.get(node) for node in nodes) == 1
     )
 

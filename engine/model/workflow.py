@@ -15,9 +15,7 @@ FILE_ENDING = ".butterfly.yaml"
 
 NodeId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$", max_length=200)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
-Endpoint = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*(\.[A-Za-z0-9_][A-Za-z0-9_-]*)?$")
-]
+Endpoint = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*(\.[A-Za-z0-9_][A-Za-z0-9_-]*)?$")]
 Scalar = str | int | float | bool | None
 
 _REFERENCE = re.compile(r"\$(\$|\{([^{}]*)\})")

@@ -54,11 +54,7 @@ def counted_ports(bound: Bound, node: str) -> list[str]:
     if limits_of(operator) is None:
         return []
     read = {link.source_port for link in bound.outgoing.get(node, ())}
-    return [
-        port.name
-        for port in operator.output_ports()
-        if port.carries is Carries.REFUSED and port.name not in read
-    ]
+    return [port.name for port in operator.output_ports() if port.carries is Carries.REFUSED and port.name not in read]
 
 
 def fuse(bound: Bound, cheap_again: Callable[[str], bool] | None = None) -> FusedPlan:

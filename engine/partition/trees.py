@@ -63,8 +63,6 @@ def execution_trees(flow: Flow) -> Trees:
             path.append(node)
     trees = tuple(Tree(id_, nodes[0], tuple(nodes)) for id_, nodes in members.items())
     between = dict.fromkeys(
-        (tree_of[source], tree_of[target])
-        for source, target in flow.edges
-        if tree_of[source] != tree_of[target]
+        (tree_of[source], tree_of[target]) for source, target in flow.edges if tree_of[source] != tree_of[target]
     )
     return Trees(trees, tuple(between))

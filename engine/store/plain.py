@@ -51,18 +51,14 @@ def check_plain(document: object, what: str) -> None:
                 for name in value:
                     if type(name) is not str:
                         place = _place([*trail, key])
-                        raise BadInput(
-                            f"{what}: {place}the key {name!r} is {_kind(name)}, not text; quote it."
-                        )
+                        raise BadInput(f"{what}: {place}the key {name!r} is {_kind(name)}, not text; quote it.")
                 stack.append(iter(value.items()))
             else:
                 stack.append(iter(enumerate(value)))
             trail.append(key)
         elif kind is int:
             if value.bit_length() > MAX_INT_BITS:
-                raise BadInput(
-                    f"{what}: {_place([*trail, key])}a whole number of more than {MAX_INT_BITS:,} bits."
-                )
+                raise BadInput(f"{what}: {_place([*trail, key])}a whole number of more than {MAX_INT_BITS:,} bits.")
         elif value is not None and kind is not str and kind is not bool and kind is not float:
             raise BadInput(f"{what}: {_place([*trail, key])}{_kind(value)} is not plain data; quote it.")
 

@@ -155,9 +155,7 @@ def record_from_plain(kind: type[_R], plain: object, what: str) -> _R:
             try:
                 value = time_from_text(value)
             except ValueError:
-                raise BadInput(
-                    f"{what}: {name}: {value!r} is not a time like 2026-01-31T12:00:00.000000Z."
-                ) from None
+                raise BadInput(f"{what}: {name}: {value!r} is not a time like 2026-01-31T12:00:00.000000Z.") from None
         values[name] = value
     record = kind(**values)
     check_record(record, what)

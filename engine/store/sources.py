@@ -1,50 +1,54 @@
-"""The schemas of sources, read once and remembered for as long as the source does not change."""
+"""The schemas of sources: read from the sources themselves, remembered for when they are out of reach.
+
+Reading a file's footer takes less time than opening the store does, so a source that is there is asked itself. One
+that is not (the data is on another machine, the disk is not mounted) has the schema it had when it was last run.
+"""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 
 from engine.errors import PapilioError
+from engine.model.binding import Bound
 from engine.model.operator import Place, Source
 from engine.model.types import Schema
 
 
 class SourceSchemas:
-    """Answers what a source's columns are: from the store where it has them, else from the source itself."""
+    """Answers what a source's columns are, for `bind`."""
 
     def __init__(self, url: str | None = None) -> None:
         self._url = url
 
     def discover(self, source: Source, place: Place) -> Schema | None:
-        """A source's schema, None where it cannot be told cheaply. A store that fails only costs time."""
+        """A source's schema, None where it cannot be told. A store that fails only costs knowledge."""
         try:
-            mark = source.fingerprint(place)
-        except OSError:
-            return None
-        identity = source.identity(place)
-        known = self._known(identity, mark) if mark is not None else None
-        if known is not None:
-            return known
-        try:
-            schema = source.discover(place)
+            if source.remote or source.missing(place):
+                return self._last_known(source.identity(place))
+            return source.discover(place)
         except Exception:
-            return None  # a broken file is told when it is read, with Spark's own reason
-        if schema is not None and mark is not None:
-            self._remember(identity, mark, schema)
-        return schema
+            return None  # a broken file is told when it is read, with the reason
 
-    def _known(self, identity: str, mark: str) -> Schema | None:
+    def _last_known(self, identity: str) -> Schema | None:
         with contextlib.suppress(PapilioError):
             from engine.store import MetadataStore
 
             with MetadataStore(self._url) as store:
-                record = store.get_schema(identity, mark)
-                return dict(record.columns) if record else None
+                records = sorted(store.list_schemas(identity), key=lambda record: record.seen)
+                return dict(records[-1].columns) if records else None
         return None
 
-    def _remember(self, identity: str, mark: str, schema: Schema) -> None:
-        with contextlib.suppress(PapilioError):
-            from engine.store import MetadataStore
 
-            with MetadataStore(self._url) as store:
-                store.put_schema(identity, mark, schema)
+def remember_schemas(bound: Bound, nodes: Iterable[str], url: str | None = None) -> None:
+    """Write down the schemas of a workflow's sources as they are now, for the time they are out of reach."""
+    from engine.store import MetadataStore
+
+    place = bound.place()
+    with contextlib.suppress(PapilioError), MetadataStore(url) as store:
+        for node in nodes:
+            source, schema = bound.operators[node], bound.schemas.get((node, "out"))
+            if isinstance(source, Source) and schema is not None:
+                identity = source.identity(place)
+                store.delete_schemas(identity)
+                store.put_schema(identity, source.fingerprint(place) or "", schema)

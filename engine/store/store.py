@@ -85,9 +85,7 @@ class MetadataStore:
             raise BadInput(f"{self.place}: no such kind of store: {error}") from error
         except ModuleNotFoundError as error:
             extra = "; install papilio[postgresql]" if error.name == "psycopg" else ""
-            raise EnvironmentProblem(
-                f"{self.place}: the Python package {error.name} is missing{extra}."
-            ) from error
+            raise EnvironmentProblem(f"{self.place}: the Python package {error.name} is missing{extra}.") from error
         if place.get_backend_name() == "sqlite":
             _prepare_sqlite(self._engine, busy_timeout_s)
         self._writer = self._engine.execution_options(**{_WRITE: True})
@@ -187,9 +185,7 @@ class MetadataStore:
             return found
         if version is not None and (versions := self.list_versions(name)):
             latest = versions[-1].version
-            raise BadInput(
-                f"{self.place}: workflow {name!r} has no version {version}; its latest is {latest}."
-            )
+            raise BadInput(f"{self.place}: workflow {name!r} has no version {version}; its latest is {latest}.")
         raise BadInput(f"{self.place}: there is no workflow {name!r}.{self._near(name)}")
 
     def list_workflows(self) -> list[WorkflowInfo]:
@@ -418,9 +414,7 @@ def _place(url: str | None) -> URL:
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise EnvironmentProblem(
-                f"{home}: the store's folder cannot be made: {error.strerror}."
-            ) from error
+            raise EnvironmentProblem(f"{home}: the store's folder cannot be made: {error.strerror}.") from error
         named = str(home / "store.db")
     if "://" not in named:
         folder = Path(named).absolute().parent
@@ -492,9 +486,7 @@ def _same(one: Record, other: Record) -> bool:
 
 
 def _row(record: Record) -> dict[str, Any]:
-    row = {"key": _key(record)} | {
-        field.name: getattr(record, field.name) for field in dataclasses.fields(record)
-    }
+    row = {"key": _key(record)} | {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
     if isinstance(record, WorkflowVersion):
         row["name_key"] = _digest(record.name)
     return row

@@ -118,9 +118,7 @@ def test_every_part_has_the_four_suppliers_of_the_specification(database: duckdb
     assert database.execute("SELECT ps_partkey, ps_suppkey FROM partsupp ORDER BY ALL").fetchall() == expected
 
 
-def test_the_marker_tells_the_rows_and_bytes_of_each_file(
-    tpch: Path, database: duckdb.DuckDBPyConnection
-) -> None:
+def test_the_marker_tells_the_rows_and_bytes_of_each_file(tpch: Path, database: duckdb.DuckDBPyConnection) -> None:
     marker = DataSet.read_marker(tpch, "tpch")
     assert marker is not None
     assert (marker.scale, marker.format) == (SCALE, "parquet")
@@ -131,9 +129,7 @@ def test_the_marker_tells_the_rows_and_bytes_of_each_file(
 
 
 @pytest.mark.parametrize("format", ["tbl", "csv"])
-def test_text_holds_the_same_rows_as_parquet(
-    tmp_path: Path, database: duckdb.DuckDBPyConnection, format: str
-) -> None:
+def test_text_holds_the_same_rows_as_parquet(tmp_path: Path, database: duckdb.DuckDBPyConnection, format: str) -> None:
     answer = papilio("--scale", str(SCALE), "--to", tmp_path / "text", "--format", format, "--json")
     assert answer.returncode == 0, answer.stderr
     report = json.loads(answer.stdout)
@@ -219,9 +215,7 @@ def test_what_a_killed_generation_left_is_removed_by_the_next(tmp_path: Path) ->
     assert sorted(path.name for path in tmp_path.iterdir()) == [running.name, "tpch"]
 
 
-def test_a_generator_that_fails_leaves_the_old_data_and_tells_why(
-    tmp_path: Path, quick_generator: Path
-) -> None:
+def test_a_generator_that_fails_leaves_the_old_data_and_tells_why(tmp_path: Path, quick_generator: Path) -> None:
     folder = tmp_path / "tpch"
     generate_tpch(folder, 0.5, format="tbl")
     quick_generator.write_text(

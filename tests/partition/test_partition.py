@@ -45,9 +45,7 @@ def test_a_node_first_reached_through_another_tree_still_gets_its_edge():
 
 
 def test_recordsets_get_readers_and_writers_which_join_their_neighbours_subflow():
-    found = break_into_subflows(
-        with_readers_and_writers(flow({"a": R, "n": ROW, "t": ROW, "w": R}, "an", "nt", "tw"))
-    )
+    found = break_into_subflows(with_readers_and_writers(flow({"a": R, "n": ROW, "t": ROW, "w": R}, "an", "nt", "tw")))
     assert [subflow.nodes for subflow in found.subflows] == [
         ("a",),
         ("read a for n", "n", "t", "write t to w"),
@@ -66,9 +64,7 @@ def test_independent_lines_share_a_stratum_and_a_join_stands_above_the_higher_of
 
 
 def test_a_subflow_that_an_aggregate_leads_back_into_is_cut_where_it_comes_back():
-    found = break_into_subflows(
-        flow({"a": R, "x": ROW, "g": BLOCK, "y": ROW, "w": R}, "ax", "xg", "xy", "gy", "yw")
-    )
+    found = break_into_subflows(flow({"a": R, "x": ROW, "g": BLOCK, "y": ROW, "w": R}, "ax", "xg", "xy", "gy", "yw"))
     assert [subflow.nodes for subflow in found.subflows] == [("a",), ("x",), ("g",), ("y",), ("w",)]
     assert found.strata == (("s1",), ("s2",), ("s3",), ("s4",), ("s5",))
 
@@ -115,9 +111,7 @@ def comes_back(graph_flow: Flow, component: set[str]) -> bool:
     zoom = {node: number for number, part in enumerate(nx.connected_components(inner)) for node in part}
     zoomed = nx.DiGraph((zoom[a], zoom[b]) for a, b in graph_flow.edges if zoom[a] != zoom[b])
     own = zoom[min(component)]
-    return own in zoomed and any(
-        own in part for part in nx.strongly_connected_components(zoomed) if len(part) > 1
-    )
+    return own in zoomed and any(own in part for part in nx.strongly_connected_components(zoomed) if len(part) > 1)
 
 
 @given(flows())
@@ -146,9 +140,7 @@ def test_execution_trees_cover_the_flow_and_hold_block_components_at_their_roots
     for tree in trees.trees:
         for node in tree.nodes[1:]:
             assert plain.kinds[node] not in (Kind.BLOCKING, Kind.SEMI_BLOCKING)
-        assert (
-            plain.kinds[tree.root] in (Kind.BLOCKING, Kind.SEMI_BLOCKING) or not plain.predecessors[tree.root]
-        )
+        assert plain.kinds[tree.root] in (Kind.BLOCKING, Kind.SEMI_BLOCKING) or not plain.predecessors[tree.root]
         reached = {tree.root} | nx.descendants(graph.subgraph(tree.nodes), tree.root)
         assert reached == set(tree.nodes), "a tree hangs together from its root"
     expected = {(tree_of[a].id, tree_of[b].id) for a, b in plain.edges if tree_of[a] is not tree_of[b]}

@@ -201,12 +201,8 @@ def test_history_lists_runs_newest_first(papilio: Papilio) -> None:
         ("run-0002", 2.5),
         ("run-0001", 2.5),
     ]
-    assert [run["run"] for run in json.loads(papilio("history", "--workflow", "other", "--json")[1])] == [
-        "run-0002"
-    ]
-    assert [run["run"] for run in json.loads(papilio("history", "--status", "failed", "--json")[1])] == [
-        "run-0001"
-    ]
+    assert [run["run"] for run in json.loads(papilio("history", "--workflow", "other", "--json")[1])] == ["run-0002"]
+    assert [run["run"] for run in json.loads(papilio("history", "--status", "failed", "--json")[1])] == ["run-0001"]
     assert [run["run"] for run in json.loads(papilio("history", "--limit", "1", "--json")[1])] == ["run-0003"]
     assert papilio("history", "--workflow", "none")[1] == "No such run.\n"
     table = papilio("history")[1]
@@ -217,8 +213,6 @@ def test_history_lists_runs_newest_first(papilio: Papilio) -> None:
 
 def test_the_program_itself_ends_with_the_code(tmp_path: Path) -> None:
     program = [sys.executable, "-c", "from engine.cli import main; main()", "store", "import"]
-    ended = subprocess.run(
-        [*program, str(tmp_path / "none.xml")], capture_output=True, text=True, check=False
-    )
+    ended = subprocess.run([*program, str(tmp_path / "none.xml")], capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert ended.stderr.strip() == f"{tmp_path}/none.xml: cannot be read: No such file or directory."

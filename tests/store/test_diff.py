@@ -58,9 +58,7 @@ def test_a_moved_node_changes_the_layout_alone() -> None:
 
 
 def test_parameters_roots_and_other_fields_are_told() -> None:
-    after = changed(
-        parameters={}, roots={"data": "else"}, **{"x-team": {"owner": "me", "labels": ["a", "b"]}}
-    )
+    after = changed(parameters={}, roots={"data": "else"}, **{"x-team": {"owner": "me", "labels": ["a", "b"]}})
     after.pop("description")
     assert diff_documents(WORKFLOW, after) == [
         Change("removed", "field", "description", "Orders by day", None),
@@ -80,6 +78,4 @@ def test_documents_of_an_odd_shape_are_compared_too() -> None:
         Change("changed", "field", "nodes", [1], {}),
         Change("changed", "field", "edges", {}, [1]),
     ]
-    assert diff_documents({"nodes": {"a": 1}}, {"nodes": {"a": {}}}) == [
-        Change("changed", "node", "a", 1, {})
-    ]
+    assert diff_documents({"nodes": {"a": 1}}, {"nodes": {"a": {}}}) == [Change("changed", "node", "a", 1, {})]

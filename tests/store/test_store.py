@@ -208,9 +208,7 @@ def test_a_run_is_updated_while_it_goes_on(store: MetadataStore) -> None:
 def test_runs_are_listed_newest_first(store: MetadataStore) -> None:
     for number in (2, 3, 1):
         store.put_run(
-            a_run(
-                number, workflow="w" if number == 2 else "orders", status="failed" if number == 1 else "done"
-            )
+            a_run(number, workflow="w" if number == 2 else "orders", status="failed" if number == 1 else "done")
         )
     assert [run.run for run in store.list_runs()] == ["run-0003", "run-0002", "run-0001"]
     assert [run.run for run in store.list_runs(limit=1)] == ["run-0003"]
@@ -322,9 +320,7 @@ def test_a_place_that_cannot_be_is_bad_input(
         MetadataStore(place)
 
 
-def test_a_home_that_cannot_be_made_is_an_environment_problem(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_home_that_cannot_be_made_is_an_environment_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("PAPILIO_HOME", str(tmp_path / "file" / "home"))
     with pytest.raises(EnvironmentProblem, match="cannot be made"):
@@ -349,9 +345,7 @@ def test_a_locked_store_says_so_and_can_still_be_read(tmp_path: Path) -> None:
         try:
             other.execute("BEGIN IMMEDIATE")
             assert store.list_runs() == [a_run()]
-            with pytest.raises(
-                EnvironmentProblem, match=r"locked; another program held it for more than 0.2 s"
-            ):
+            with pytest.raises(EnvironmentProblem, match=r"locked; another program held it for more than 0.2 s"):
                 store.put_run(a_run(2))
         finally:
             other.close()
@@ -360,9 +354,7 @@ def test_a_locked_store_says_so_and_can_still_be_read(tmp_path: Path) -> None:
 
 
 def test_importing_the_store_does_not_load_sqlalchemy() -> None:
-    program = (
-        "import engine.store, engine.cli.store, engine.cli.history, sys; print('sqlalchemy' in sys.modules)"
-    )
+    program = "import engine.store, engine.cli.store, engine.cli.history, sys; print('sqlalchemy' in sys.modules)"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "False"
 

@@ -21,12 +21,8 @@ from tests.store.examples import NOON, WORKFLOW, WORKFLOW_XML, a_plan, a_run, an
 texts = st.text(
     st.one_of(st.characters(exclude_categories=()), st.sampled_from("\x00\r\n\t \\u{}<>&\"'5C\ufffe\ud800"))
 )
-texts = st.one_of(
-    texts, st.sampled_from(["id", "is", "nodes", "1", "-0", "true", "null", "nan", "1e5", "xml", "a.b"])
-)
-scalars = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.integers(-(2**300), 2**300), st.floats(), texts
-)
+texts = st.one_of(texts, st.sampled_from(["id", "is", "nodes", "1", "-0", "true", "null", "nan", "1e5", "xml", "a.b"]))
+scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.integers(-(2**300), 2**300), st.floats(), texts)
 values = st.recursive(
     scalars,
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4)),

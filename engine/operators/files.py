@@ -1,0 +1,1030 @@
+"""Recordsets that are files: CSV, JSON lines, Parquet, ORC and TPC-H's `.tbl`, as sources and as targets."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from engine.model.operator import (
+    IN,
+    OUT,
+    BuildInputs,
+    BuildTools,
+    Built,
+    DataFrame,
+    Finding,
+    Inputs,
+    Mode,
+    Operator,
+    PassOn,
+    PathText,
+    Place,
+    Port,
+    Refusing,
+    Role,
+    Source,
+    Split,
+    SqlType,
+    Target,
+    Way,
+    refused,
+)
+from engine.model.problems import did_you_mean
+from engine.model.types import UNKNOWN, Schema, ddl
+from engine.operators import _formats
+from engine.operators._sql import literal, normal_or_none, plain, quoted, repeated
+
+RECORD = "_papilio_record"  # a line as it stands in its file
+BAD = "_papilio_bad"  # Spark's parser puts a record here that it could not read
+END = "_papilio_end"  # what stands behind the last `|` of a `.tbl` line: nothing
+REFUSED = "_papilio_refused"
+
+REJECT_SCHEMA = {"line": "bigint", "file": "string", "record": "string", "reason": "string"}
+SHOWN = 60  # characters of a value that a reason quotes
+
+# No text holds it, so a line read with this separator is one field: the line itself.
+_NO_SEPARATOR = "\uffff"
+_NOT_BLANK = r"rlike '\\S'"
+# Spark has the path as a URI; `+` is no space in it.
+_FILE = "regexp_replace(url_decode(replace(_papilio_file, '+', '%2B')), '^file:/*', '/')"
+
+
+# ================================================================ sources
+
+
+class FileSource(Source):
+    """A source that is a file, or a folder with files of one kind."""
+
+    nested: ClassVar[bool] = True  # files in folders below are read as well
+
+    path: PathText = Field(description="The file, or the folder whose files are read.")
+    columns: dict[str, SqlType] = Field(
+        default_factory=dict, description="The columns with their types; found in the files where left out."
+    )
+
+    def declared(self) -> Schema | None:
+        if not self.columns:
+            return None
+        return {name: normal_or_none(kind) or UNKNOWN for name, kind in self.columns.items()}
+
+    def identity(self, place: Place) -> str:
+        return str(place.path(self.path))
+
+    def fingerprint(self, place: Place) -> str | None:
+        return _formats.fingerprint(place.path(self.path))
+
+    def missing(self, place: Place) -> str | None:
+        return _formats.unreadable(place.path(self.path), self.nested)
+
+    def files(self, place: Place) -> list[Path]:
+        """The files that are read, in the order of their names."""
+        return _formats.data_files(place.path(self.path))
+
+    def check(self, inputs: Inputs) -> Iterator[Finding]:
+        yield from repeated(list(self.columns), "columns")
+
+
+class LineSource(FileSource, Refusing):
+    """A source of lines of text. Those that cannot be read leave by `reject`."""
+
+    strict: ClassVar[bool] = True
+    outputs: ClassVar[tuple[Port, ...]] = (OUT, refused("reject"))
+
+    def output_schemas(self, inputs: Inputs) -> Mapping[str, Schema | None]:
+        return {"out": inputs.discovered, "reject": REJECT_SCHEMA}
+
+    def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
+        columns = tools.source_schema()
+        frame = self.parsed(self.records(tools), [RECORD], columns, tools)
+        return Split(
+            frame,
+            {
+                "out": Way(f"NOT {REFUSED}", [plain(name) for name in columns]),
+                "reject": Way(REFUSED, frame=self.rejects(columns, tools)),
+            },
+        )
+
+    # -- what a format says of itself
+
+    def records(self, tools: BuildTools) -> DataFrame:
+        """The lines that hold a record, as they stand in the files."""
+        lines = tools.spark.read.text(tools.path("path"), recursiveFileLookup=True)
+        return lines.selectExpr(f"value AS {RECORD}").where(f"{RECORD} {_NOT_BLANK}")
+
+    @abstractmethod
+    def parser(self, columns: Schema, tools: BuildTools) -> Any:
+        """A struct of the columns and `BAD`, from `RECORD`."""
+
+    def bad(self) -> str:
+        """The condition for a record that cannot be read."""
+        return f"{BAD} IS NOT NULL"
+
+    @abstractmethod
+    def explained(self, rejects: DataFrame, columns: Schema, tools: BuildTools) -> DataFrame:
+        """Rejected records with their `reason`."""
+
+    def skips_header(self) -> bool:
+        """Whether the first line of every file is no record."""
+        return False
+
+    # -- what they have in common
+
+    def parsed(self, records: DataFrame, keep: Sequence[str], columns: Schema, tools: BuildTools) -> DataFrame:
+        """Records with their columns, and whether each is refused.
+
+        `inline` makes Spark parse a record once and all of it, whichever columns are used later: so what is
+        refused does not depend on them.
+        """
+        functions = tools.functions
+        parsed = records.select(*keep, functions.inline(functions.array(self.parser(columns, tools))))
+        return parsed.withColumns({REFUSED: functions.expr(self.bad())})
+
+    def decoded(self) -> str:
+        """A text file's line as text, in SQL."""
+        return "value"
+
+    def rejects(self, columns: Schema, tools: BuildTools) -> DataFrame:
+        """The rejected records with their files and line numbers.
+
+        A second look at the files, as text: Spark numbers the lines of each block it reads; the lines of the
+        blocks before come from a count by block.
+        """
+        functions = tools.functions
+        lines = tools.spark.read.text(tools.path("path"), recursiveFileLookup=True).selectExpr(
+            f"{self.decoded()} AS {RECORD}",
+            "_metadata.file_path AS _papilio_file",
+            "_metadata.file_block_start AS _papilio_block",
+            "monotonically_increasing_id() AS _papilio_row",
+        )
+        counts = [
+            functions.expr("min(_papilio_row)").alias("_papilio_first"),
+            functions.expr("count(*)").alias("_papilio_lines"),
+        ]
+        if self.skips_header():
+            header = f"min(CASE WHEN _papilio_block = 0 AND {RECORD} {_NOT_BLANK} THEN _papilio_row END)"
+            counts.append(functions.expr(header).alias("_papilio_header"))
+        before = (
+            "coalesce(sum(_papilio_lines) OVER (PARTITION BY _papilio_file ORDER BY _papilio_block "
+            "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)"
+        )
+        blocks = (
+            lines.groupBy("_papilio_file", "_papilio_block")
+            .agg(*counts)
+            .withColumns({"_papilio_before": functions.expr(before)})
+        )
+        keep = [RECORD, "_papilio_file", "_papilio_block", "_papilio_row"]
+        bad = self.parsed(lines.where(f"{RECORD} {_NOT_BLANK}"), keep, columns, tools).where(REFUSED).select(*keep)
+        numbered = bad.join(blocks, ["_papilio_file", "_papilio_block"])
+        if self.skips_header():
+            numbered = numbered.where("NOT _papilio_row <=> _papilio_header")
+        return self.explained(numbered, columns, tools).selectExpr(
+            "_papilio_before + _papilio_row - _papilio_first + 1 AS line",
+            f"{_FILE} AS file",
+            f"{RECORD} AS record",
+            "reason",
+        )
+
+
+class CsvSource(LineSource):
+    """Reads CSV files. Lines that do not fit the columns leave by `reject`, with their number and the reason."""
+
+    name: ClassVar[str] = "csv_source"
+    title: ClassVar[str] = "CSV"
+
+    header: bool = Field(True, description="Whether the first line of each file names the columns.")
+    separator: str = Field(",", min_length=1, description="What stands between two fields.")
+    quote: str = Field('"', max_length=1, description="What fields may stand in; nothing: quotes are plain text.")
+    escape: str = Field(
+        '"', min_length=1, max_length=1, description="What stands before a quote that belongs to a quoted field."
+    )
+    encoding: Literal["UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16"] = Field(
+        "UTF-8", description="The files' encoding; UTF-16 needs `multi_line`."
+    )
+    null_text: str = Field("", description="The text that stands for no value; an empty field always does.")
+    date_format: str | None = Field(None, description="How dates are written, as in `dd.MM.yyyy`; else ISO 8601.")
+    timestamp_format: str | None = Field(
+        None, description="How timestamps are written, as in `dd.MM.yyyy HH:mm`; else ISO 8601."
+    )
+    multi_line: bool = Field(
+        False, description="Quoted fields may hold line breaks. Spark then reads each file in one piece."
+    )
+
+    # -- without Spark
+
+    def check(self, inputs: Inputs) -> Iterator[Finding]:
+        yield from super().check(inputs)
+        if self.quote and self.quote in self.separator:
+            yield Finding("the separator and the quote are the same", setting="quote")
+        if self.encoding == "UTF-16" and not self.multi_line:
+            yield Finding("UTF-16 is read in one piece only: set `multi_line`", setting="encoding")
+
+    def discover(self, place: Place) -> Schema | None:
+        for file in self.files(place):
+            names = self._first_record(file)
+            if names:
+                if not self.header:
+                    names = [f"_c{index}" for index in range(len(names))]
+                return dict.fromkeys(names, "string") if not _twice(names) else None
+        return None
+
+    def drift(self, place: Place) -> str | None:
+        if not self.header:
+            return None
+        expected: list[str] | None = list(self.columns) or None
+        origin = "declared"
+        for file in self.files(place):
+            names = self._first_record(file)
+            if names is None:
+                continue  # empty, or broken, which the run will tell
+            if twice := _twice(names):
+                return f"{file}: the header names the column `{twice}` twice"
+            if expected is None:
+                expected, origin = names, f"in {file.name}"
+            elif difference := _header_difference(names, expected, origin):
+                return f"{file}: header drifted: {difference}"
+        return None
+
+    def _first_record(self, file: Path) -> list[str] | None:
+        return _formats.first_record(file, self.separator, self.quote, self.escape, self.encoding)
+
+    # -- with Spark
+
+    def skips_header(self) -> bool:
+        return self.header
+
+    def decoded(self) -> str:
+        return "value" if self.encoding == "UTF-8" else f"decode(CAST(value AS BINARY), {literal(self.encoding)})"
+
+    def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
+        return self._build_multi_line(tools) if self.multi_line else super().build(inputs, tools)
+
+    def records(self, tools: BuildTools) -> DataFrame:
+        if not self.header and self.encoding == "UTF-8":
+            return super().records(tools)
+        # Spark's CSV reader knows how to skip the header of each file; told of no separator, it gives whole lines.
+        options: dict[str, Any] = {} if self.encoding == "UTF-8" else {"encoding": self.encoding}
+        return tools.spark.read.csv(
+            tools.path("path"),
+            schema=f"{RECORD} STRING",
+            sep=_NO_SEPARATOR,
+            quote="",
+            escape="",
+            header=self.header,
+            recursiveFileLookup=True,
+            **options,
+        )
+
+    def parser(self, columns: Schema, tools: BuildTools) -> Any:
+        return tools.functions.from_csv(RECORD, ddl({**columns, BAD: "string"}), self._options())
+
+    def bad(self) -> str:
+        return f"{BAD} IS NOT NULL" + (f" OR {self._quote_is_open()}" if self.quote else "")
+
+    def _options(self) -> dict[str, str]:
+        given = {
+            "sep": self.separator,
+            "quote": self.quote,
+            "escape": self.escape if self.quote else "",
+            **_value_options(self),
+            "columnNameOfCorruptRecord": BAD,
+        }
+        usual = {"sep": ",", "quote": '"'}
+        return {name: value for name, value in given.items() if usual.get(name) != value}
+
+    def _outside_quotes(self) -> str:
+        """The record without its well-formed quoted fields, in SQL."""
+        if not self.quote:
+            return RECORD
+        mark, between = _regex(self.quote), _regex(self.separator)
+        if self.escape == self.quote:
+            text = f"replace({RECORD}, {literal(self.quote * 2)}, '')"
+        else:
+            text = f"regexp_replace({RECORD}, {literal(_regex(self.escape) + '.')}, '')"
+        field = rf"(^|{between}){mark}[^{mark}]*{mark}[ \t]*(?=$|{between})"
+        return f"regexp_replace({text}, {literal(field)}, '$1')"
+
+    def _quote_is_open(self) -> str:
+        """Whether a field begins with a quote that does not end it: Spark would take what it finds."""
+        begins = f"(^|{_regex(self.separator)}){_regex(self.quote)}"
+        return (
+            f"(contains({RECORD}, {literal(self.quote)}) AND regexp_like({self._outside_quotes()}, {literal(begins)}))"
+        )
+
+    def explained(self, rejects: DataFrame, columns: Schema, tools: BuildTools) -> DataFrame:
+        functions = tools.functions
+        texts = ddl({**dict.fromkeys(columns, "string"), BAD: "string"})
+        length = f"length(_papilio_outside) - length(replace(_papilio_outside, {literal(self.separator)}, ''))"
+        count = f"(({length}) div {len(self.separator)} + 1)"
+        cases = []
+        if self.quote:
+            cases.append((self._quote_is_open(), "'a quoted field does not end where it should'"))
+        cases.append((f"{count} <> {len(columns)}", f"concat({count}, ' fields instead of {len(columns)}')"))
+        return rejects.withColumns(
+            {
+                "_papilio_fields": functions.from_csv(RECORD, texts, self._options()),
+                "_papilio_outside": functions.expr(self._outside_quotes()),
+            }
+        ).withColumns({"reason": functions.expr(_reason(cases, columns, _value_options(self)))})
+
+    # -- records over several lines
+
+    def _build_multi_line(self, tools: BuildTools) -> Built:
+        columns = tools.source_schema()
+        options = {name: value for name, value in self._options().items() if name != "columnNameOfCorruptRecord"}
+        if self.encoding != "UTF-8":
+            options["encoding"] = self.encoding
+        frame = tools.spark.read.csv(
+            tools.path("path"),
+            schema=ddl({**columns, BAD: "string"}),
+            header=self.header,
+            enforceSchema=False,
+            multiLine=True,
+            columnNameOfCorruptRecord=BAD,
+            recursiveFileLookup=True,
+            **options,
+        )
+        # Spark reads no more of a record than it is asked for; to refuse the same records whatever is used
+        # later, every column is asked for.
+        touched = " + ".join(f"CAST({quoted(name)} IS NULL AS INT)" for name in columns)
+        condition = f"{BAD} IS NOT NULL AND {touched} >= 0"
+        ways = {
+            "out": Way(f"{BAD} IS NULL AND {touched} >= 0", [plain(name) for name in columns]),
+            "reject": Way(condition, frame=self._multi_line_rejects(frame.where(condition), columns, tools)),
+        }
+        return Split(frame, ways)
+
+    def _multi_line_rejects(self, bad: DataFrame, columns: Schema, tools: BuildTools) -> DataFrame:
+        """Rejected records with the line they begin on: where the file's text has them, once for each."""
+        texts = tools.spark.read.text(tools.path("path"), wholetext=True, recursiveFileLookup=True).selectExpr(
+            rf"concat('\n', replace({self.decoded()}, '\r\n', '\n'), '\n') AS _papilio_text",
+            "_metadata.file_path AS _papilio_file",
+        )
+        found = (
+            bad.selectExpr(rf"replace({BAD}, '\r\n', '\n') AS {RECORD}", "_metadata.file_path AS _papilio_file")
+            .selectExpr(
+                "*",
+                f"CAST(row_number() OVER (PARTITION BY _papilio_file, {RECORD} ORDER BY {RECORD}) AS INT) "
+                "AS _papilio_times",
+                rf"concat('\n', {RECORD}, '\n') AS _papilio_needle",
+            )
+            .join(texts, "_papilio_file", "left")
+            .selectExpr(
+                "*",
+                "substring_index(_papilio_text, _papilio_needle, _papilio_times) AS _papilio_before",
+            )
+        )
+        return self.explained(found, columns, tools).selectExpr(
+            "CASE WHEN contains(_papilio_text, _papilio_needle) THEN CAST("
+            r"length(_papilio_before) - length(replace(_papilio_before, '\n', '')) + 1 AS BIGINT) END AS line",
+            f"{_FILE} AS file",
+            f"{RECORD} AS record",
+            "reason",
+        )
+
+
+class TblSource(LineSource):
+    """Reads `.tbl` files as TPC-H's generator writes them: fields that each end with `|`, and no header."""
+
+    name: ClassVar[str] = "tbl_source"
+    title: ClassVar[str] = "TPC-H table file"
+
+    columns: dict[str, SqlType] = Field(min_length=1, description="The columns with their types, in their order.")
+
+    _options: ClassVar[dict[str, str]] = {
+        "sep": "|", "quote": "", "escape": "", "columnNameOfCorruptRecord": BAD,
+    }  # fmt: skip
+
+    def parser(self, columns: Schema, tools: BuildTools) -> Any:
+        schema = ddl({**columns, END: "string", BAD: "string"})
+        return tools.functions.from_csv(RECORD, schema, dict(self._options))
+
+    def bad(self) -> str:
+        return f"{BAD} IS NOT NULL OR {END} IS NOT NULL"
+
+    def explained(self, rejects: DataFrame, columns: Schema, tools: BuildTools) -> DataFrame:
+        functions = tools.functions
+        texts = ddl({**dict.fromkeys(columns, "string"), END: "string", BAD: "string"})
+        count = f"(length({RECORD}) - length(replace({RECORD}, '|', '')))"
+        cases = [
+            (f"NOT endswith({RECORD}, '|')", "'the line does not end with `|`'"),
+            (f"{count} <> {len(columns)}", f"concat({count}, ' fields instead of {len(columns)}')"),
+        ]
+        return rejects.withColumns(
+            {"_papilio_fields": functions.from_csv(RECORD, texts, dict(self._options))}
+        ).withColumns({"reason": functions.expr(_reason(cases, columns, {}))})
+
+
+class JsonSource(LineSource):
+    """Reads JSON lines: one object a line. Lines that are none, or do not fit the columns, leave by `reject`."""
+
+    name: ClassVar[str] = "json_source"
+    title: ClassVar[str] = "JSON lines"
+
+    date_format: str | None = Field(None, description="How dates are written, as in `dd.MM.yyyy`; else ISO 8601.")
+    timestamp_format: str | None = Field(
+        None, description="How timestamps are written, as in `dd.MM.yyyy HH:mm`; else ISO 8601."
+    )
+
+    def discover(self, place: Place) -> Schema | None:
+        lines: list[str] = []
+        for file in self.files(place):
+            lines += _formats.first_lines(file, _formats.SAMPLE_LINES - len(lines))
+            if len(lines) >= _formats.SAMPLE_LINES:
+                break
+        return _formats.json_columns(lines)
+
+    def drift(self, place: Place) -> str | None:
+        twice = None if self.columns else _twice(list(self.discover(place) or ()))
+        return f"`{twice}` is written in different cases; declare the columns" if twice else None
+
+    def parser(self, columns: Schema, tools: BuildTools) -> Any:
+        options = {**_value_options(self), "columnNameOfCorruptRecord": BAD}
+        return tools.functions.from_json(RECORD, ddl({**columns, BAD: "string"}), options)
+
+    def explained(self, rejects: DataFrame, columns: Schema, tools: BuildTools) -> DataFrame:
+        functions = tools.functions
+        options = _sql_map({**_value_options(self), "columnNameOfCorruptRecord": BAD})
+        reasons = []
+        for name, kind in columns.items():
+            schema = literal(ddl({name: kind, BAD: "string"}))
+            value = f"try_element_at(_papilio_fields, {literal(name)})"
+            reasons.append(
+                f"CASE WHEN from_json({RECORD}, {schema}, {options}).{BAD} IS NOT NULL "
+                f"THEN {_complaint(name, value, kind)} END"
+            )
+        reason = f"CASE WHEN _papilio_fields IS NULL THEN 'no JSON object' ELSE {_joined(reasons)} END"
+        return rejects.withColumns({"_papilio_fields": functions.from_json(RECORD, "MAP<STRING, STRING>")}).withColumns(
+            {"reason": functions.expr(reason)}
+        )
+
+
+class ColumnarSource(FileSource):
+    """A source whose files say themselves what their columns are."""
+
+    columnar: ClassVar[bool] = True
+    nested: ClassVar[bool] = False
+
+    columns: dict[str, SqlType] = Field(
+        default_factory=dict, description="The columns that are read, with their types; all of them where left out."
+    )
+
+    @abstractmethod
+    def columns_of(self, file: Path) -> Schema:
+        """The columns of one file, from its footer."""
+
+    def discover(self, place: Place) -> Schema | None:
+        path = place.path(self.path)
+        files = _formats.data_files(path)
+        return {**self.columns_of(files[0]), **_formats.partition_columns(path, files[0])} if files else None
+
+    def drift(self, place: Place) -> str | None:
+        path = place.path(self.path)
+        expected, origin = self.declared(), "declared"
+        for file in _formats.data_files(path)[: _formats.FOOTERS]:
+            try:
+                found = {**self.columns_of(file), **_formats.partition_columns(path, file)}
+            except Exception:
+                continue  # a broken file is told by the run, with Spark's own reason
+            if expected is None:
+                expected, origin = found, f"in {file.name}"
+            elif difference := _schema_difference(found, expected, origin):
+                return f"{file}: {difference}"
+        return None
+
+    def select(self, frame: DataFrame) -> DataFrame:
+        """Only the declared columns, where they are."""
+        return frame.select(*[plain(name) for name in self.columns]) if self.columns else frame
+
+
+class ParquetSource(ColumnarSource):
+    """Reads Parquet files; only the columns and row groups that the workflow needs."""
+
+    name: ClassVar[str] = "parquet_source"
+    title: ClassVar[str] = "Parquet"
+
+    def columns_of(self, file: Path) -> Schema:
+        return _formats.parquet_columns(file)
+
+    def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
+        return self.select(tools.spark.read.parquet(tools.path("path")))
+
+
+class OrcSource(ColumnarSource):
+    """Reads ORC files; only the columns and stripes that the workflow needs."""
+
+    name: ClassVar[str] = "orc_source"
+    title: ClassVar[str] = "ORC"
+
+    def columns_of(self, file: Path) -> Schema:
+        return _formats.orc_columns(file)
+
+    def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
+        return self.select(tools.spark.read.orc(tools.path("path")))
+
+
+# ---------------------------------------------------------------- reasons and differences
+
+
+def _value_options(source: CsvSource | JsonSource | CsvTarget | JsonTarget) -> dict[str, str]:
+    """Spark's options for how values are written."""
+    options = {}
+    if getattr(source, "null_text", ""):
+        options["nullValue"] = source.null_text  # type: ignore[union-attr]
+    if source.date_format:
+        options["dateFormat"] = source.date_format
+    if source.timestamp_format:
+        options["timestampFormat"] = options["timestampNTZFormat"] = source.timestamp_format
+    return options
+
+
+def _regex(text: str) -> str:
+    """A text as a regular expression that matches nothing else, inside brackets too."""
+    return re.sub(r"([^\w\s])", r"\\\1", text)
+
+
+def _sql_map(options: Mapping[str, str]) -> str:
+    return f"map({', '.join(f'{literal(name)}, {literal(value)}' for name, value in options.items())})"
+
+
+def _complaint(name: str, value: str, kind: str) -> str:
+    begin, end = literal(f"column `{name}`: `"), literal(f"` cannot be read as {kind}")
+    return f"concat({begin}, left({value}, {SHOWN}), {end})"
+
+
+def _joined(reasons: Sequence[str]) -> str:
+    joined = f"concat_ws('; ', {', '.join(reasons)})" if reasons else "''"
+    return f"coalesce(nullif({joined}, ''), 'it cannot be read as the columns say')"
+
+
+def _reason(cases: Sequence[tuple[str, str]], columns: Schema, options: Mapping[str, str]) -> str:
+    """Why a record with `_papilio_fields` was refused, in SQL: the first case that holds, else its values."""
+    every = {**options, "sep": _NO_SEPARATOR, "quote": "", "escape": "", "columnNameOfCorruptRecord": BAD}
+    reasons = []
+    for name, kind in columns.items():
+        if kind != "string":
+            value = f"_papilio_fields.{quoted(name)}"
+            schema = literal(ddl({name: kind, BAD: "string"}))
+            reasons.append(
+                f"CASE WHEN from_csv({value}, {schema}, {_sql_map(every)}).{BAD} IS NOT NULL "
+                f"THEN {_complaint(name, value, kind)} END"
+            )
+    when = " ".join(f"WHEN {condition} THEN {text}" for condition, text in cases)
+    return f"CASE {when} ELSE {_joined(reasons)} END"
+
+
+def _twice(names: Sequence[str]) -> str | None:
+    """A name that stands twice, in whatever case."""
+    seen = set()
+    for name in names:
+        if name.lower() in seen:
+            return name
+        seen.add(name.lower())
+    return None
+
+
+def _header_difference(found: Sequence[str], expected: Sequence[str], origin: str) -> str | None:
+    for index, (name, wanted) in enumerate(zip(found, expected, strict=False), 1):
+        if name.lower() != wanted.lower():
+            return f"column {index} is `{name}`, {origin} `{wanted}`"
+    if len(found) > len(expected):
+        return f"column {len(expected) + 1} is `{found[len(expected)]}`, and {origin} are {len(expected)} columns"
+    if len(found) < len(expected):
+        return f"it has {len(found)} columns, {origin} also `{expected[len(found)]}`"
+    return None
+
+
+def _schema_difference(found: Schema, expected: Schema, origin: str) -> str | None:
+    known = {name.lower(): kind for name, kind in found.items()}
+    for name, kind in expected.items():
+        if name.lower() not in known:
+            return f"there is no column `{name}`, {origin} a `{kind}`{did_you_mean(name, found)}"
+        other = known[name.lower()]
+        if UNKNOWN not in (kind, other) and kind != other:
+            return f"the column `{name}` is of type `{other}`, {origin} `{kind}`"
+    return None
+
+
+# ================================================================ staging
+
+
+class Staging(Operator):
+    """Keeps rows for the length of a run, so that they are computed once and can be looked at."""
+
+    name: ClassVar[str] = "staging"
+    title: ClassVar[str] = "Staging area"
+    family: ClassVar[str] = "targets"
+    role: ClassVar[Role] = Role.STAGING
+    inputs: ClassVar[tuple[Port, ...]] = (IN,)
+    outputs: ClassVar[tuple[Port, ...]] = (OUT,)
+    keeps_rows: ClassVar[bool] = True
+
+    def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
+        return inputs.first()
+
+
+# ================================================================ targets
+
+
+class FileTarget(Target):
+    """A target that is a folder with files of one kind. It changes in one step, when the whole run went well."""
+
+    outputs: ClassVar[tuple[Port, ...]] = (Port("out", required=False),)
+    format: ClassVar[str]  # as Spark's readers and writers call it
+    ending: ClassVar[str]  # of the files' names
+    cannot_hold: ClassVar[re.Pattern[str]]  # types that the format has no way to write
+
+    path: PathText = Field(description="The folder that is written; made where there is none.")
+
+    def identity(self, place: Place) -> str:
+        return str(place.path(self.path))
+
+    def check(self, inputs: Inputs) -> Iterator[Finding]:
+        yield from super().check(inputs)
+        for name, kind in (inputs.first() or {}).items():
+            if self.cannot_hold.match(kind):
+                yield Finding(f"the column `{name}` is a `{kind}`, which {self.title} cannot hold", port="in")
+
+    def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
+        return inputs.first()
+
+    # -- how files are written and read back
+
+    @property
+    def is_single_file(self) -> bool:
+        """Whether the path is one file, not a folder."""
+        return False
+
+    def write_options(self) -> dict[str, Any]:
+        """Options of Spark's writer."""
+        return {}
+
+    def read_options(self) -> dict[str, Any]:
+        """Options of Spark's reader that give back what was written."""
+        return {}
+
+    def prepared(self, frame: DataFrame, tools: BuildTools) -> DataFrame:
+        """The frame as it is written."""
+        return frame
+
+    def read_back(self, path: Any, frame: DataFrame, tools: BuildTools) -> DataFrame:
+        """What is at a path, with the columns of the frame that was written there."""
+        return getattr(tools.spark.read, self.format)(path)
+
+    @abstractmethod
+    def columns_in(self, files: Sequence[Path]) -> Schema | None:
+        """The columns of files that are there; types are `?` where the format knows none."""
+
+    @abstractmethod
+    def count_rows(self, file: Path) -> int:
+        """The exact number of rows in one file."""
+
+    # -- the exported script
+
+    def script_write(self, frame: DataFrame, tools: BuildTools) -> list[str]:
+        """The script's lines that write a frame to the target."""
+        path = tools.path("path")
+        if self.mode is Mode.UPSERT:
+            return self._script_upsert(frame, path, tools)
+        return self._script_save(frame, path, self.mode.value, tools)
+
+    def _script_save(self, frame: Any, path: Any, mode: str, tools: BuildTools) -> list[str]:
+        writer = self.prepared(frame, tools).write.mode(mode)
+        return str(getattr(writer, self.format)(path, **self.write_options())).splitlines()
+
+    def _script_upsert(self, frame: Any, path: Any, tools: BuildTools) -> list[str]:
+        from engine.spark.script import Code
+
+        same = ", ".join(f"before[{_python(name)}].eqNullSafe(rows[{_python(name)}])" for name in self.key)
+        before = str(self.read_back(path, frame, tools)).splitlines()
+        rows = Code("rows", known=frame._known)
+        return [
+            "# Rows that are there give way to delivered rows with the same key.",
+            f"rows = {frame}",
+            f"if os.path.exists({path}):",
+            f"    before = {before[0]}",
+            *(f"    {line}" for line in before[1:]),
+            f'    kept = before.join(rows, [{same}], "left_anti")',
+            "    rows = kept.unionByName(rows).localCheckpoint()  # read before it is overwritten",
+            *self._script_save(rows, path, "overwrite", tools),
+        ]
+
+    def missing(self, place: Place) -> str | None:
+        """Why the target cannot be written, before anything starts; None where it can."""
+        return _formats.occupied(place.path(self.path), self.ending, keeps=self.mode is Mode.APPEND)
+
+    def script_imports(self) -> tuple[str, ...]:
+        return ("import os",) if self.mode is Mode.UPSERT else ()
+
+    def script_read(self, frame: DataFrame, tools: BuildTools) -> Any:
+        """What the nodes behind the target read."""
+        if self.pass_on is PassOn.DELIVERED and self.mode is not Mode.OVERWRITE:
+            return frame
+        return self.read_back(tools.path("path"), frame, tools)
+
+
+_NESTED_OR_ODD = re.compile(r"(array|map|struct)<|binary\Z|variant\Z|interval")
+_ODD = re.compile(r"interval\Z|variant\Z|void\Z")
+
+
+class ParquetTarget(FileTarget):
+    """Writes Parquet files: columns with their types, compressed; the best choice to read on from."""
+
+    name: ClassVar[str] = "parquet_target"
+    title: ClassVar[str] = "Parquet"
+    format: ClassVar[str] = "parquet"
+    ending: ClassVar[str] = ".parquet"
+    lossless: ClassVar[bool] = True
+    cannot_hold: ClassVar[re.Pattern[str]] = re.compile(r"interval\Z|void\Z")
+
+    compression: Literal["snappy", "zstd", "gzip", "lz4_raw", "none"] = Field(
+        "snappy", description="How the files are compressed."
+    )
+
+    def write_options(self) -> dict[str, Any]:
+        return {} if self.compression == "snappy" else {"compression": self.compression}
+
+    def columns_in(self, files: Sequence[Path]) -> Schema | None:
+        return _formats.parquet_columns(files[0]) if files else None
+
+    def count_rows(self, file: Path) -> int:
+        return _formats.count_parquet_rows(file)
+
+
+class OrcTarget(FileTarget):
+    """Writes ORC files: columns with their types, compressed."""
+
+    name: ClassVar[str] = "orc_target"
+    title: ClassVar[str] = "ORC"
+    format: ClassVar[str] = "orc"
+    ending: ClassVar[str] = ".orc"
+    lossless: ClassVar[bool] = True
+    cannot_hold: ClassVar[re.Pattern[str]] = _ODD
+
+    compression: Literal["zstd", "snappy", "zlib", "lz4", "none"] = Field(
+        "zstd", description="How the files are compressed."
+    )
+
+    def write_options(self) -> dict[str, Any]:
+        return {"compression": self.compression}
+
+    def columns_in(self, files: Sequence[Path]) -> Schema | None:
+        return _formats.orc_columns(files[0]) if files else None
+
+    def count_rows(self, file: Path) -> int:
+        return _formats.count_orc_rows(file)
+
+
+class TextTarget(FileTarget):
+    """A target whose files are lines of text."""
+
+    path: PathText = Field(description="The folder that is written, or with `single_file` the file.")
+    single_file: bool = Field(False, description="Write one file at the path itself, not a folder of files.")
+    compression: Literal["none", "gzip", "bzip2"] = Field("none", description="How the files are compressed.")
+
+    @property
+    def is_single_file(self) -> bool:
+        return self.single_file
+
+    @property
+    def compressed_ending(self) -> str:
+        """What compression adds to a file's name."""
+        return {"none": "", "gzip": ".gz", "bzip2": ".bz2"}[self.compression]
+
+    def check(self, inputs: Inputs) -> Iterator[Finding]:
+        yield from super().check(inputs)
+        if self.single_file and self.compressed_ending and not self.path.endswith(self.compressed_ending):
+            yield Finding(
+                f"a file compressed by {self.compression} is only read again if its name "
+                f"ends with `{self.compressed_ending}`",
+                setting="path",
+            )
+
+    def write_options(self) -> dict[str, Any]:
+        return {} if self.compression == "none" else {"compression": self.compression}
+
+    def header_line(self, columns: Sequence[str]) -> bytes:
+        """What stands above the rows of a single file."""
+        return b""
+
+    def _script_save(self, frame: Any, path: Any, mode: str, tools: BuildTools) -> list[str]:
+        if not self.single_file:
+            return super()._script_save(frame, path, mode, tools)
+        from engine.spark.script import Code
+
+        parts = Code(f'{path} + ".parts"')
+        lines = super()._script_save(frame.coalesce(1), parts, "overwrite", tools)
+        return [
+            *lines,
+            f'(part,) = Path({parts}).glob("part-*")',
+            f"part.replace({path})",
+            f"shutil.rmtree({parts})",
+        ]
+
+    def script_write(self, frame: DataFrame, tools: BuildTools) -> list[str]:
+        if self.single_file and self.mode is Mode.APPEND:
+            from engine.spark.script import Code
+
+            path = tools.path("path")
+            rows = Code("rows", known=frame._known)
+            return [
+                f"rows = {frame}",
+                f"if os.path.exists({path}):",
+                f"    rows = {self.read_back(path, frame, tools)}.unionByName(rows)",
+                *self._script_save(rows, path, "overwrite", tools),
+            ]
+        return super().script_write(frame, tools)
+
+    def script_imports(self) -> tuple[str, ...]:
+        if not self.single_file:
+            return super().script_imports()
+        needed = ("import shutil", "from pathlib import Path")
+        return needed if self.mode is Mode.OVERWRITE else ("import os", *needed)
+
+
+# What Spark writes by default has milliseconds only.
+_TIMESTAMPS = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+
+class CsvTarget(TextTarget):
+    """Writes CSV files. Types are not kept; empty fields stand for no value, and `""` for an empty text."""
+
+    name: ClassVar[str] = "csv_target"
+    title: ClassVar[str] = "CSV"
+    format: ClassVar[str] = "csv"
+    ending: ClassVar[str] = ".csv"
+    cannot_hold: ClassVar[re.Pattern[str]] = _NESTED_OR_ODD
+
+    header: bool = Field(True, description="Whether the first line of each file names the columns.")
+    separator: str = Field(",", min_length=1, max_length=1, description="What stands between two fields.")
+    quote: str = Field('"', min_length=1, max_length=1, description="What fields stand in that need it.")
+    escape: str = Field(
+        '"', min_length=1, max_length=1, description="What stands before a quote that belongs to a quoted field."
+    )
+    encoding: Literal["UTF-8", "ISO-8859-1", "US-ASCII"] = Field("UTF-8", description="The files' encoding.")
+    null_text: str = Field("", description="The text that stands for no value.")
+    date_format: str | None = Field(None, description="How dates are written, as in `dd.MM.yyyy`; else ISO 8601.")
+    timestamp_format: str | None = Field(
+        None, description="How timestamps are written, as in `dd.MM.yyyy HH:mm`; else ISO 8601."
+    )
+
+    def check(self, inputs: Inputs) -> Iterator[Finding]:
+        yield from super().check(inputs)
+        if self.quote == self.separator:
+            yield Finding("the separator and the quote are the same", setting="quote")
+
+    def _shared_options(self) -> dict[str, Any]:
+        given = {"header": self.header, "sep": self.separator, "quote": self.quote, "escape": self.escape}
+        usual = {"sep": ",", "quote": '"', "header": False}
+        options: dict[str, Any] = {name: value for name, value in given.items() if usual.get(name) != value}
+        if self.encoding != "UTF-8":
+            options["encoding"] = self.encoding
+        return options
+
+    def write_options(self) -> dict[str, Any]:
+        return {
+            **super().write_options(),
+            **self._shared_options(),
+            "ignoreLeadingWhiteSpace": False,
+            "ignoreTrailingWhiteSpace": False,
+            **_TIMESTAMPS,
+            **_value_options(self),
+        }
+
+    def read_options(self) -> dict[str, Any]:
+        # An empty field is no value and `""` an empty text. Spark tells them apart only where some other text
+        # stands for no value.
+        return {
+            **self._shared_options(),
+            **({"enforceSchema": False} if self.header else {}),
+            "multiLine": True,
+            "nullValue": "\x01",
+            **_value_options(self),
+            "mode": "FAILFAST",
+        }
+
+    def read_back(self, path: Any, frame: DataFrame, tools: BuildTools) -> DataFrame:
+        return tools.spark.read.csv(path, schema=frame.schema, **self.read_options())
+
+    def header_line(self, columns: Sequence[str]) -> bytes:
+        if not self.header:
+            return b""
+        names = []
+        for name in columns:
+            if any(sign in name for sign in (self.separator, self.quote, "\n", "\r")):
+                name = self.quote + name.replace(self.quote, self.escape + self.quote) + self.quote
+            names.append(name)
+        return (self.separator.join(names) + "\n").encode(self.encoding, "replace")
+
+    def columns_in(self, files: Sequence[Path]) -> Schema | None:
+        if not self.header:
+            return None
+        for file in files:
+            names = _formats.first_record(file, self.separator, self.quote, self.escape, self.encoding)
+            if names:
+                return dict.fromkeys(names, UNKNOWN)
+        return None
+
+    def count_rows(self, file: Path) -> int:
+        records = _formats.count_csv_records(file, self.quote, self.escape)
+        return max(0, records - 1) if self.header and not self.single_file else records
+
+
+class JsonTarget(TextTarget):
+    """Writes JSON lines: one object a line, fields without a value as null."""
+
+    name: ClassVar[str] = "json_target"
+    title: ClassVar[str] = "JSON lines"
+    format: ClassVar[str] = "json"
+    ending: ClassVar[str] = ".json"
+    cannot_hold: ClassVar[re.Pattern[str]] = re.compile(r"interval")
+
+    date_format: str | None = Field(None, description="How dates are written, as in `dd.MM.yyyy`; else ISO 8601.")
+    timestamp_format: str | None = Field(
+        None, description="How timestamps are written, as in `dd.MM.yyyy HH:mm`; else ISO 8601."
+    )
+
+    def write_options(self) -> dict[str, Any]:
+        return {**super().write_options(), "ignoreNullFields": False, **_TIMESTAMPS, **_value_options(self)}
+
+    def read_options(self) -> dict[str, Any]:
+        return {**_value_options(self), "mode": "FAILFAST"}
+
+    def read_back(self, path: Any, frame: DataFrame, tools: BuildTools) -> DataFrame:
+        return tools.spark.read.json(path, schema=frame.schema, **self.read_options())
+
+    def columns_in(self, files: Sequence[Path]) -> Schema | None:
+        for file in files:
+            schema = _formats.json_columns(_formats.first_lines(file, 1))
+            if schema:
+                return dict.fromkeys(schema, UNKNOWN)
+        return None
+
+    def count_rows(self, file: Path) -> int:
+        return _formats.count_lines(file)
+
+
+class TblTarget(TextTarget):
+    """Writes `.tbl` files as TPC-H's generator does: every field ends with `|`, no header, nothing for no value."""
+
+    name: ClassVar[str] = "tbl_target"
+    title: ClassVar[str] = "TPC-H table file"
+    format: ClassVar[str] = "csv"
+    ending: ClassVar[str] = ".tbl"
+    cannot_hold: ClassVar[re.Pattern[str]] = _NESTED_OR_ODD
+
+    def write_options(self) -> dict[str, Any]:
+        return {
+            **super().write_options(),
+            "sep": "|",
+            "quote": "",
+            "escapeQuotes": False,
+            "emptyValue": "",
+            "ignoreLeadingWhiteSpace": False,
+            "ignoreTrailingWhiteSpace": False,
+            **_TIMESTAMPS,
+        }
+
+    def read_options(self) -> dict[str, Any]:
+        return {"sep": "|", "quote": "", "escape": "", "mode": "FAILFAST"}
+
+    def prepared(self, frame: DataFrame, tools: BuildTools) -> DataFrame:
+        functions = tools.functions
+        texts = {}
+        for name, kind in tools.schema(frame).items():
+            if kind == "string":
+                message = literal(f"column `{name}` holds a `|` or a line break, which a .tbl file cannot hold")
+                column = quoted(name)
+                texts[name] = functions.expr(
+                    f"CASE WHEN {column} RLIKE '[|\\\\r\\\\n]' THEN raise_error({message}) ELSE {column} END"
+                )
+        return frame.withColumns({**texts, END: functions.expr("CAST(NULL AS STRING)")})
+
+    def read_back(self, path: Any, frame: DataFrame, tools: BuildTools) -> DataFrame:
+        schema = ddl({**tools.schema(frame), END: "string"})
+        return tools.spark.read.csv(path, schema=schema, **self.read_options()).drop(END)
+
+    def columns_in(self, files: Sequence[Path]) -> Schema | None:
+        return None
+
+    def fields_in(self, files: Sequence[Path]) -> int | None:
+        """How many fields the first line there is has."""
+        for file in files:
+            for line in _formats.first_lines(file, 1):
+                return line.count("|")
+        return None
+
+    def count_rows(self, file: Path) -> int:
+        return _formats.count_lines(file)
+
+
+def _python(name: str) -> str:
+    """A column's name as Python's text for `frame[…]`."""
+    return repr(plain(name))

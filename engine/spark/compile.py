@@ -1,0 +1,148 @@
+"""Turns a unit into one Spark plan: the operators' own plans, joined where rows pass between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from engine.model.binding import Bound
+from engine.model.operator import Built, Place, Split, port_frame
+from engine.operators._sql import quoted
+from engine.partition.fused import FusedPlan, Held, Unit, counted_ports
+from engine.spark.failures import NodeFailed, reason_of
+from engine.spark.tools import build
+
+PORT = "_papilio_port"
+
+
+@dataclass
+class CountedRows:
+    """Counts taken while a unit runs: all rows a node saw, and those it refused, by port."""
+
+    node: str
+    ports: tuple[str, ...]
+    observation: Observation
+
+    def get(self) -> tuple[int, dict[str, int]] | None:
+        """The counts once the unit has run; None where Spark proved that no row was needed."""
+        try:
+            found = self.observation.get
+        except Exception:
+            return None
+        if "total" not in found:
+            return None
+        return int(found["total"] or 0), {port: int(found[port] or 0) for port in self.ports}
+
+
+@dataclass
+class UnitPlan:
+    """What a unit writes: one frame for each port of its result, or one frame for all ports."""
+
+    ports: tuple[str, ...]
+    frames: dict[str, DataFrame] = field(default_factory=dict)
+    split: Split | None = None  # all ports in one job
+    counted: list[CountedRows] = field(default_factory=list)
+
+
+# Reads the result of another unit: the unit, the node and port whose rows are wanted.
+ReadHeld = Callable[[Unit, str, str], DataFrame]
+
+
+class Compiler:
+    """Compiles units of a bound workflow for one session."""
+
+    def __init__(self, bound: Bound, plan: FusedPlan, spark: SparkSession, place: Place, read_held: ReadHeld) -> None:
+        self.bound = bound
+        self.plan = plan
+        self.spark = spark
+        self.place = place
+        self.read_held = read_held
+
+    def compile(self, unit: Unit) -> UnitPlan:
+        """The plan of a unit. Spark's analyser confirms every operator here, so a failure knows its node."""
+        made = UnitPlan(unit.ports)
+        built: dict[str, Built] = {}
+        for node in unit.nodes:
+            if node == unit.result and unit.held is not Held.STAGED:
+                source, port = self.bound.producers(node)[0]
+                frame = self.frame(unit, source, port, built)
+                made.frames = dict.fromkeys(unit.ports, frame)
+            else:
+                built[node] = self.build(unit, node, built, made)
+        if unit.held is Held.STAGED:
+            result = built[unit.result]
+            if isinstance(result, Split) and _in_one_job(result, unit.ports):
+                made.split = result
+            else:
+                made.frames = {port: port_frame(result, port) for port in unit.ports}
+        return made
+
+    def build(self, unit: Unit, node: str, built: Mapping[str, Built], made: UnitPlan) -> Built:
+        inputs: dict[str, list[DataFrame]] = {}
+        for link in self.bound.incoming.get(node, ()):
+            frame = self.frame(unit, link.source, link.source_port, built)
+            inputs.setdefault(link.target_port, []).append(frame)
+        operator = self.bound.operators[node]
+        try:
+            result = build(operator, inputs, self.spark, self.place)
+            ports = counted_ports(self.bound, node)
+            if ports and isinstance(result, Split):
+                result = self.count(node, result, ports, made)
+            return result
+        except NodeFailed:
+            raise
+        except Exception as error:
+            raise NodeFailed(node, reason_of(error)) from error
+
+    def frame(self, unit: Unit, node: str, port: str, built: Mapping[str, Built]) -> DataFrame:
+        holder = self.plan.holders.get((node, port))
+        if holder is not None and holder != unit.id:
+            return self.read_held(self.plan.unit(holder), node, port)
+        try:
+            return port_frame(built[node], port)
+        except NodeFailed:
+            raise
+        except Exception as error:
+            raise NodeFailed(node, reason_of(error)) from error
+
+    def count(self, node: str, split: Split, ports: list[str], made: UnitPlan) -> Split:
+        """Count the rows that would leave by ports nobody reads, in the job that runs anyway."""
+        observation = Observation(f"papilio-{node}")
+        counts = [F.count_if(F.expr(split.ways[port].condition)).alias(port) for port in ports]
+        frame = split.frame.observe(observation, F.count(F.lit(1)).alias("total"), *counts)
+        made.counted.append(CountedRows(node, tuple(ports), observation))
+        return Split(frame, split.ways, split.working, split.overlapping)
+
+
+def _in_one_job(split: Split, ports: tuple[str, ...]) -> bool:
+    """Whether several ports can be written together: none of them has a plan of its own."""
+    return len(ports) > 1 and all(split.ways[port].frame is None for port in ports)
+
+
+def tagged(split: Split, ports: tuple[str, ...]) -> DataFrame:
+    """All rows of a split that leave by `ports`, each with the name of its port (or once for each port)."""
+    ways = {port: f"coalesce({split.ways[port].condition}, false)" for port in ports}
+    if split.overlapping:
+        names = ", ".join(f"CASE WHEN {condition} THEN '{port}' END" for port, condition in ways.items())
+        return split.frame.withColumn(PORT, F.explode(F.expr(f"array_compact(array({names}))")))
+    cases = " ".join(f"WHEN {condition} THEN '{port}'" for port, condition in ways.items())
+    return split.frame.withColumn(PORT, F.expr(f"CASE {cases} END")).where(f"{PORT} IS NOT NULL")
+
+
+def untagged(frame: DataFrame, split: Split, port: str) -> DataFrame:
+    """The rows of one port, read back from what `tagged` wrote."""
+    own = frame.where(F.col(PORT) == port).drop(PORT)
+    way = split.ways[port]
+    if way.columns is not None:
+        return own.select(*way.columns)
+    return own.drop(*split.working) if split.working else own
+
+
+def writable(frame: Any) -> Any:
+    """A frame that every format can hold: columns of nothing but NULL become text."""
+    empty = [item.name for item in frame.schema.fields if item.dataType.simpleString() == "void"]
+    return frame.withColumns({name: F.col(quoted(name)).cast("string") for name in empty}) if empty else frame

@@ -1,0 +1,122 @@
+"""From a bound workflow to a finished run: its folder, its log, its record in the store."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from engine.errors import BadInput, EnvironmentProblem, PapilioError
+from engine.events import Event, EventLog
+from engine.model.binding import Bound
+from engine.model.file import to_yaml
+from engine.spark.runner import Run, RunSettings, new_run_id
+from engine.spark.targets import Journal, recover
+from engine.store import MetadataStore, RunRecord
+from engine.store.sources import remember_schemas
+from engine.store.store import papilio_home
+from engine.store.trust import is_trusted
+
+
+def launch(
+    bound: Bound,
+    settings: RunSettings,
+    *,
+    store: str | None = None,
+    events: str | None = None,
+    listener: Callable[[Event], None] | None = None,
+) -> dict[str, Any]:
+    """Run a workflow and keep what is worth keeping of it. Returns the summary."""
+    started = datetime.now(UTC)
+    run_id = new_run_id(started)
+    folder = _run_folder(settings, run_id)
+    log = EventLog(folder / "events.jsonl", listener)
+    with contextlib.ExitStack() as cleanup:
+        cleanup.callback(log.close)
+        if events:
+            log.listen(_event_writer(events, cleanup))
+        (folder / "workflow.butterfly.yaml").write_text(to_yaml(bound.workflow), encoding="utf-8")
+        trusted = settings.trusted or is_trusted(bound)
+        journal = Journal(folder)
+        cleanup.callback(journal.close)
+        run = Run(bound, replace(settings, trusted=trusted), folder, run_id, log, journal)
+        cleanup.callback(run.close)
+        _recover_earlier(bound, store)
+        try:
+            _keep(run, bound, settings, started, None, store)
+            run.execute()
+            remember_schemas(bound, bound.order, store)
+        finally:
+            summary = run.summary.as_dict()
+            (folder / "summary.json").write_text(json.dumps(summary, indent=2, default=str), encoding="utf-8")
+            if run.summary.status != "running":
+                _keep(run, bound, settings, started, datetime.now(UTC), store)
+    return summary
+
+
+def _run_folder(settings: RunSettings, run_id: str) -> Path:
+    folder = settings.folder or papilio_home() / "runs" / run_id
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentProblem(f"{folder}: the run's folder cannot be made: {error.strerror}") from None
+    if (folder / "events.jsonl").exists():
+        raise BadInput(f"{folder}: holds another run already; name an empty folder")
+    return folder.resolve()
+
+
+def _event_writer(events: str, cleanup: contextlib.ExitStack) -> Callable[[Event], None]:
+    try:
+        out = sys.stdout if events == "-" else cleanup.enter_context(Path(events).open("w", encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"--events {events}: cannot be written: {error.strerror}") from None
+
+    def write(event: Event) -> None:
+        out.write(json.dumps(event.as_dict(), ensure_ascii=False, default=str) + "\n")
+        out.flush()
+
+    return write
+
+
+def _recover_earlier(bound: Bound, store: str | None) -> None:
+    """Finish or undo what a killed run of this workflow left half done, before this one touches the targets."""
+    with MetadataStore(store) as opened:
+        runs = opened.list_runs(workflow=bound.name, status="running")
+    for record in runs:
+        folder = Path(record.folder)
+        if folder.is_dir():
+            outcome = recover(folder)
+            if outcome is None:
+                continue  # still running, in another process
+            shutil.rmtree(folder / "staged", ignore_errors=True)
+            with MetadataStore(store) as opened:
+                ended = RunRecord(**{**vars(record), "status": outcome, "finished": datetime.now(UTC)})
+                opened.put_run(ended)
+
+
+def _keep(
+    run: Run, bound: Bound, settings: RunSettings, started: datetime, finished: datetime | None, store: str | None
+) -> None:
+    """Write the run down in the store. A store that cannot be written must not stop the run."""
+    record = RunRecord(
+        run=run.id,
+        workflow=bound.name,
+        file=str(bound.file or ""),
+        content_hash=bound.workflow.content_hash(),
+        status=run.summary.status,
+        started=started,
+        finished=finished,
+        policy=run.summary.policy or "",
+        granularity=run.summary.granularity,
+        master=settings.spark.master,
+        folder=str(run.folder),
+        summary=json.loads(json.dumps(run.summary.as_dict(), default=str)),
+    )
+    with contextlib.suppress(PapilioError), MetadataStore(store) as opened:
+        opened.put_run(record)

@@ -1,0 +1,144 @@
+"""A standalone cluster on this machine: it works, it keeps strangers out, it grows and shrinks, it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import psutil
+import pytest
+
+from engine.errors import BadInput
+from engine.spark.cluster import StandaloneCluster
+from engine.spark.session import SparkSettings
+from tests.spark.test_session import PATIENCE_S, Answer, first_line, gone, run, start
+
+CLIENT = """
+import json, sys
+from engine.errors import EnvironmentProblem
+from engine.spark.session import SparkSettings, close_session, open_session
+
+def parents(batches):
+    import psutil, pyarrow, time
+    for batch in batches:
+        time.sleep(1)
+        yield pyarrow.RecordBatch.from_pydict({"pid": [parent.pid for parent in psutil.Process().parents()]})
+
+try:
+    spark = open_session(SparkSettings(**json.load(sys.stdin)))
+except EnvironmentProblem as problem:
+    print(json.dumps({"refused": str(problem)}))
+    sys.exit()
+pids = sorted({row.pid for row in spark.range(0, 4, 1, 4).mapInArrow(parents, "pid long").collect()})
+total = spark.range(0, 1000, 1, 4).groupBy("id").count().count()
+close_session(spark)
+print(json.dumps({"pids": pids, "rows": total}))
+"""
+
+UNTIL_KILLED = """
+import json, time
+import psutil
+from engine.spark.cluster import StandaloneCluster
+with StandaloneCluster(workers=1):
+    print(json.dumps([child.pid for child in psutil.Process().children(recursive=True)]), flush=True)
+    time.sleep(600)
+"""
+
+
+def connect(settings: SparkSettings) -> Answer:
+    return run(CLIENT, given=asdict(settings))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[StandaloneCluster]:
+    with StandaloneCluster(workers=2, memory_mb=512) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def stranger(cluster: StandaloneCluster) -> Iterator[subprocess.Popen[str]]:
+    """A client without the secret, started early: Spark tries for a minute before it gives up."""
+    with start(CLIENT) as process:
+        assert process.stdin is not None
+        json.dump(asdict(SparkSettings(cluster.url, 512, None, {"spark.executor.memory": "512m"})), process.stdin)
+        process.stdin.close()
+        process.stdin = None
+        yield process
+        process.kill()
+
+
+@pytest.mark.usefixtures("stranger")
+def test_a_job_runs_on_both_workers(cluster: StandaloneCluster) -> None:
+    settings = cluster.settings(driver_memory_mb=512)
+    # Both executors before the first task: otherwise the first one up may do all the work.
+    both = {
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+    }
+    facts = connect(SparkSettings(settings.master, 512, None, {**settings.extra, **both})).facts()
+    assert facts["rows"] == 1000
+    assert {worker.pid for worker in cluster.workers()} <= set(facts["pids"])
+
+
+def test_the_secret_is_on_no_command_line(cluster: StandaloneCluster) -> None:
+    secret = cluster.settings().extra["spark.authenticate.secret"]
+    commands = [" ".join(child.cmdline()) for child in psutil.Process().children(recursive=True)]
+    assert any("deploy.master.Master" in command for command in commands)
+    assert not any(secret in command for command in commands)
+
+
+def test_master_and_workers_listen_on_loopback_only(cluster: StandaloneCluster) -> None:
+    addresses = {
+        connection.laddr.ip.removeprefix("::ffff:")
+        for worker in cluster.workers()
+        for process in (psutil.Process(worker.pid), *_masters())
+        for connection in process.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert addresses == {"127.0.0.1"}
+
+
+def _masters() -> list[psutil.Process]:
+    children = psutil.Process().children(recursive=True)
+    return [child for child in children if any("deploy.master.Master" in part for part in child.cmdline())]
+
+
+def test_a_worker_can_be_added_and_stopped(cluster: StandaloneCluster) -> None:
+    before = {worker.id for worker in cluster.workers()}
+    added = cluster.add_worker()
+    assert {worker.id for worker in cluster.workers()} == before | {added.id}
+    cluster.stop_worker(added.id)
+    assert {worker.id for worker in cluster.workers()} == before
+    assert gone([added.pid])
+
+
+def test_stopping_a_worker_that_is_not_there_names_those_that_are(cluster: StandaloneCluster) -> None:
+    with pytest.raises(BadInput, match=r"no worker 'worker-99'.*worker-1"):
+        cluster.stop_worker("worker-99")
+
+
+def test_everything_ends_with_the_block() -> None:
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    with StandaloneCluster(workers=0) as cluster:
+        assert cluster.workers() == []
+        started = {child.pid for child in psutil.Process().children(recursive=True)} - before
+    assert len(started) >= 2  # the guard and the master
+    assert gone(list(started))
+
+
+def test_master_and_workers_end_when_python_is_killed() -> None:
+    process = start(UNTIL_KILLED)
+    with process:
+        pids: Any = first_line(process)
+        process.kill()
+    assert len(pids) >= 3  # the guard, the master, the worker
+    assert gone(pids)
+
+
+def test_a_client_without_the_secret_is_refused(cluster: StandaloneCluster, stranger: subprocess.Popen[str]) -> None:
+    out, err = stranger.communicate(timeout=PATIENCE_S)
+    assert "masters are unresponsive" in Answer(stranger.returncode or 0, out, err).facts()["refused"]
+    assert len(cluster.workers()) == 2
