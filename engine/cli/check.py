@@ -61,7 +61,7 @@ def _print(bound, file: Path) -> None:  # type: ignore[no-untyped-def]
     for problem in bound.problems:
         colour = "red" if problem.level is Level.ERROR else "yellow"
         click.secho(problem.text(str(file)), fg=colour, err=problem.level is Level.ERROR)
-    if not bound.order:
+    if bound.errors:
         return
     known = sum(schema is not None for schema in bound.schemas.values())
     kind = shape(bound).archetype.value

@@ -371,7 +371,7 @@ class _Parser:
                     break
                 self.at += 1
                 left = Operation(token.position, kind, (left, self.expression(binding)))
-            elif kind in ("is", "in", "between", "like", "ilike", "rlike", "regexp", "not") and (_PREDICATE > strength):
+            elif kind in ("is", "in", "between", "like", "ilike", "rlike", "regexp", "not") and (strength < _PREDICATE):
                 left = self.predicate(left)
             else:
                 break

@@ -8,7 +8,7 @@ category, `output_schemas` is its schema rule and `build` its Spark plan. Concre
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -19,6 +19,8 @@ from engine.model.expressions import Call, ExpressionError, aggregates, is_repea
 from engine.model.inference import Scope, infer
 from engine.model.problems import Level, did_you_mean
 from engine.model.types import BadType, Schema, normal_type
+
+REASON = "_reason"  # the column that tells why a row was refused
 
 DataFrame = Any  # pyspark's, which this room does not import
 
@@ -152,6 +154,7 @@ class Way:
     condition: str
     columns: Sequence[str] | None = None
     frame: DataFrame | None = None
+    reason: Any = None  # a Column that says why a row takes this way; it leaves as `_reason`
 
 
 @dataclass(frozen=True)
@@ -185,10 +188,16 @@ def way_frame(split: Split, port: str) -> DataFrame:
     way = split.ways[port]
     if way.frame is not None:
         return way.frame
-    frame = split.frame.where(way.condition)
+    return leaving(split.frame.where(way.condition), split, way)
+
+
+def leaving(frame: DataFrame, split: Split, way: Way) -> DataFrame:
+    """Rows that take a way, with the columns they leave with."""
     if way.columns is not None:
         return frame.select(*way.columns)
-    return frame.drop(*split.working) if split.working else frame
+    if split.working:
+        frame = frame.drop(*split.working)
+    return frame if way.reason is None else frame.withColumn(REASON, way.reason)
 
 
 class BuildTools:

@@ -96,7 +96,7 @@ def no_table(where: str, name: str, others: Iterable[str]) -> str:
 def staging_name(run: str, node: str, table: str) -> str:
     """The name of what a run stages for a node: to be recognised by people, and like no other."""
     unique = hashlib.sha256("\0".join((run, node, table)).encode()).hexdigest()[:8]
-    return f"_papilio_{_word(run)[-24:]}_{_word(table)[:16]}_{unique}"
+    return f"_papilio_{_word(run)[-24:]}_{_word(table)[:14]}_{unique}"
 
 
 def _word(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field
 
-from engine.model.operator import BuildTools, Column, DataFrame, Finding, Settings, column_type, has_column
+from engine.model.operator import REASON, BuildTools, Column, DataFrame, Finding, Settings, column_type, has_column
 from engine.model.types import (
     UNKNOWN,
     BadType,
@@ -25,7 +25,6 @@ from engine.model.types import (
 
 Scalar = str | int | float | bool | None
 
-REASON = "_reason"  # why a row was refused; it belongs to refused rows, so one that comes in is replaced
 
 # ---------------------------------------------------------------- names and values as text
 

@@ -12,6 +12,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from engine.model.operator import (
     OUT,
+    REASON,
     BuildInputs,
     BuildTools,
     Category,
@@ -36,7 +37,6 @@ from engine.model.operator import (
 from engine.model.problems import Level
 from engine.model.types import BadType, Schema, is_integral, is_numeric, normal_type
 from engine.operators._sql import (
-    REASON,
     OrderBy,
     Scalar,
     accepted_and_refused,
@@ -72,7 +72,8 @@ class NotNull(Operator, Refusing):
     columns: ManyColumns = Field(description="The columns that must have a value.")
 
     def output_schemas(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        return accepted_and_refused(inputs.first(), "quarantine")
+        schema = inputs.first()
+        return {"out": schema, "quarantine": with_columns(schema, {REASON: "string"})}
 
     def check(self, inputs: Inputs) -> Iterator[Finding]:
         return repeated(self.columns, "columns")
@@ -81,12 +82,11 @@ class NotNull(Operator, Refusing):
         names = ", ".join(f"CASE WHEN {quoted(name)} IS NULL THEN {literal(name)} END" for name in self.columns)
         reason = tools.functions.expr(f"concat('no value in ', concat_ws(', ', {names}))")
         return Split(
-            inputs.first().withColumn(REASON, reason),
+            inputs.first(),
             {
                 "out": Way(" AND ".join(f"{quoted(name)} IS NOT NULL" for name in self.columns)),
-                "quarantine": Way(" OR ".join(f"{quoted(name)} IS NULL" for name in self.columns), ["*"]),
+                "quarantine": Way(" OR ".join(f"{quoted(name)} IS NULL" for name in self.columns), reason=reason),
             },
-            working=[REASON],
         )
 
 
@@ -115,7 +115,8 @@ class Validate(Operator, Refusing):
     rules: list[Rule] = Field(min_length=1, description="What must hold for every row.")
 
     def output_schemas(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        return accepted_and_refused(inputs.first(), "reject")
+        schema = inputs.first()
+        return {"out": schema, "reject": with_columns(schema, {REASON: "string"})}
 
     def check(self, inputs: Inputs) -> Iterator[Finding]:
         return repeated([rule.name for rule in self.rules], "rules", "rules")
@@ -125,11 +126,8 @@ class Validate(Operator, Refusing):
             f"CASE WHEN NOT coalesce({rule.sql()}, false) THEN {literal(rule.name)} END" for rule in self.rules
         )
         kept = " AND ".join(rule.sql() for rule in self.rules)
-        return Split(
-            inputs.first().withColumn(REASON, tools.functions.expr(f"concat_ws(', ', {broken})")),
-            {"out": Way(kept), "reject": Way(f"NOT coalesce({kept}, false)", ["*"])},
-            working=[REASON],
-        )
+        reason = tools.functions.expr(f"concat_ws(', ', {broken})")
+        return Split(inputs.first(), {"out": Way(kept), "reject": Way(f"NOT coalesce({kept}, false)", reason=reason)})
 
 
 class Conversion(Settings):

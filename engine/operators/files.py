@@ -630,6 +630,13 @@ class Staging(Operator):
 # ================================================================ targets
 
 
+# What Spark writes by default has milliseconds only.
+_TIMESTAMPS = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+
 class FileTarget(Target):
     """A target that is a folder with files of one kind. It changes in one step, when the whole run went well."""
 
@@ -648,11 +655,17 @@ class FileTarget(Target):
         for name, kind in (inputs.first() or {}).items():
             if self.cannot_hold.match(kind):
                 yield Finding(f"the column `{name}` is a `{kind}`, which {self.title} cannot hold", port="in")
+        if problem := self.unfit(list(inputs.first() or ())):
+            yield Finding(problem, port="in")
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         return inputs.first()
 
     # -- how files are written and read back
+
+    def unfit(self, columns: Sequence[str]) -> str | None:
+        """Why columns of these names cannot be written; None where they can."""
+        return None
 
     @property
     def is_single_file(self) -> bool:
@@ -693,8 +706,15 @@ class FileTarget(Target):
         return self._script_save(frame, path, self.mode.value, tools)
 
     def _script_save(self, frame: Any, path: Any, mode: str, tools: BuildTools) -> list[str]:
-        writer = self.prepared(frame, tools).write.mode(mode)
-        return str(getattr(writer, self.format)(path, **self.write_options())).splitlines()
+        prepared = self.prepared(frame, tools)
+        if self.is_single_file:
+            prepared = prepared.coalesce(1)
+        writer, options = prepared.write.mode(mode), self.write_options()
+        if frame._known is not None and not any("timestamp" in kind for kind in frame._known.values()):
+            options = {name: value for name, value in options.items() if name not in _TIMESTAMPS}
+        if options:
+            writer = writer.options(**options)
+        return str(getattr(writer, self.format)(path)).splitlines()
 
     def _script_upsert(self, frame: Any, path: Any, tools: BuildTools) -> list[str]:
         from engine.spark.script import Code
@@ -772,6 +792,11 @@ class OrcTarget(FileTarget):
     def write_options(self) -> dict[str, Any]:
         return {"compression": self.compression}
 
+    def unfit(self, columns: Sequence[str]) -> str | None:
+        # Spark cuts such a name off, and says nothing.
+        name = next((name for name in columns if "`" in name), None)
+        return f"the column `{name}` has a backquote in its name, which ORC would lose; rename it" if name else None
+
     def columns_in(self, files: Sequence[Path]) -> Schema | None:
         return _formats.orc_columns(files[0]) if files else None
 
@@ -817,7 +842,7 @@ class TextTarget(FileTarget):
         from engine.spark.script import Code
 
         parts = Code(f'{path} + ".parts"')
-        lines = super()._script_save(frame.coalesce(1), parts, "overwrite", tools)
+        lines = super()._script_save(frame, parts, "overwrite", tools)
         return [
             *lines,
             f'(part,) = Path({parts}).glob("part-*")',
@@ -844,13 +869,6 @@ class TextTarget(FileTarget):
             return super().script_imports()
         needed = ("import shutil", "from pathlib import Path")
         return needed if self.mode is Mode.OVERWRITE else ("import os", *needed)
-
-
-# What Spark writes by default has milliseconds only.
-_TIMESTAMPS = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
 
 
 class CsvTarget(TextTarget):

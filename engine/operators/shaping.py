@@ -15,6 +15,7 @@ from engine.model.functions import WINDOW
 from engine.model.inference import Scope
 from engine.model.operator import (
     OUT,
+    REASON,
     Aggregate,
     BuildInputs,
     BuildTools,
@@ -49,7 +50,6 @@ from engine.model.types import (
     struct_fields,
 )
 from engine.operators._sql import (
-    REASON,
     OrderBy,
     Scalar,
     accepted_and_refused,

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from engine.model.binding import Bound
-from engine.model.operator import Built, Place, Split, port_frame
+from engine.model.operator import Built, Place, Split, leaving, port_frame
 from engine.operators._sql import quoted
 from engine.partition.fused import FusedPlan, Held, Unit, counted_ports
 from engine.spark.failures import NodeFailed, reason_of
@@ -136,10 +136,7 @@ def tagged(split: Split, ports: tuple[str, ...]) -> DataFrame:
 def untagged(frame: DataFrame, split: Split, port: str) -> DataFrame:
     """The rows of one port, read back from what `tagged` wrote."""
     own = frame.where(F.col(PORT) == port).drop(PORT)
-    way = split.ways[port]
-    if way.columns is not None:
-        return own.select(*way.columns)
-    return own.drop(*split.working) if split.working else own
+    return leaving(own, split, split.ways[port])
 
 
 def writable(frame: Any) -> Any:

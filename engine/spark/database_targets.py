@@ -40,6 +40,8 @@ from engine.operators._sql import quoted
 from engine.operators.databases import PostgresqlTarget, SqliteTarget
 from engine.spark.adbc import ATTEMPT, OPEN, reason, register
 
+ROW = "_papilio_row"  # tells staged rows apart in SQLite; a column of theirs may be called `rowid`
+
 
 class DatabaseDelivery(ABC):
     """A run's rows on their way into one table."""
@@ -418,7 +420,7 @@ class SqliteDelivery(DatabaseDelivery):
         files = sorted(str(file) for file in self._parquet.glob("*.parquet"))
         with closing_sqlite(part) as connection:
             declared = ", ".join(f"{identifier(name)} {kind}" for name, kind in kinds.items())
-            connection.execute(f"CREATE TABLE delivered ({declared})")
+            connection.execute(f"CREATE TABLE delivered ({ROW} INTEGER PRIMARY KEY, {declared})")
             connection.execute("CREATE TABLE columns (name TEXT, declared TEXT)")
             made = [(name, _sqlite.column_type(kind)) for name, kind in self._columns.items()]
             connection.executemany("INSERT INTO columns VALUES (?, ?)", made)
@@ -558,12 +560,11 @@ class SqliteDelivery(DatabaseDelivery):
         key = [name for name in into if match_column(name, self.key)]
         same = " AND ".join(f"t.{identifier(name)} IS {into[name]}" for name in key)
         connection.execute(
-            "CREATE TEMP TABLE matched AS SELECT s.rowid AS id "
-            f"FROM {target} AS t CROSS JOIN staged.delivered AS s ON {same}"
+            f"CREATE TEMP TABLE matched AS SELECT s.{ROW} FROM {target} AS t CROSS JOIN staged.delivered AS s ON {same}"
         )
         twice = connection.execute(
             f"SELECT {', '.join(into[name] for name in key)}, count(*) FROM matched "
-            "JOIN staged.delivered AS s ON s.rowid = id GROUP BY id HAVING count(*) > 1 LIMIT 1"
+            f"JOIN staged.delivered AS s USING ({ROW}) GROUP BY {ROW} HAVING count(*) > 1 LIMIT 1"
         ).fetchone()
         if twice:
             example = ", ".join(f"{name} = {value}" for name, value in zip(key, twice, strict=False))
@@ -575,7 +576,7 @@ class SqliteDelivery(DatabaseDelivery):
         if rest:
             changed = ", ".join(f"{identifier(name)} = {into[name]}" for name in rest)
             connection.execute(f"UPDATE {target} AS t SET {changed} FROM staged.delivered AS s WHERE {same}")
-        connection.execute(f"{insert} WHERE s.rowid NOT IN (SELECT id FROM matched)")
+        connection.execute(f"{insert} WHERE s.{ROW} NOT IN (SELECT {ROW} FROM matched)")
 
     def discard(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -16,6 +16,12 @@ _WRAPPERS = (
     "TASK_WRITE_FAILED",
     "Exception thrown in",
 )
+    "Job aborted",
+    "Task failed while writing",
+    "Writing job aborted",
+    "TASK_WRITE_FAILED",
+    "Exception thrown in",
+)
 
 
 class NodeFailed(Exception):
@@ -32,7 +38,7 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, NodeFailed):
         return error.reason
     if isinstance(error, (Py4JNetworkError, ConnectionError, EOFError)):
-        return "Spark's Java process has died; its last words are in the run's log"
+        return "Spark's Java process has died; its last words are in spark.log in the run's folder"
     messages = [message for message in _messages(error) if message]
     for message in reversed(messages):
         text = _first_sentence(message)

@@ -9,7 +9,7 @@ import shutil
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -147,17 +147,18 @@ class Run:
     def check(self) -> None:
         """What only a run looks at: sources are there, code is trusted, targets are different places."""
         self.bound.raise_errors()
-        problems = []
+        problems: list[tuple[str, str]] = []
         written: dict[str, str] = {}
         for node in self.bound.order:
             operator = self.bound.operators[node]
-            problems += [(node, reason) for reason in _missing_secrets(operator)]
+            secrets_missing = _missing_secrets(operator)
+            problems += [(node, reason) for reason in secrets_missing]
             if operator.needs_trust and not self.settings.trusted:
                 problems.append(
                     (node, f"`{operator.name}` runs code of the file's own; read it, then `papilio trust` the file")
                 )
-            if isinstance(operator, Source):
-                reason = operator.missing(self.place) or operator.drift(self.place)
+            if isinstance(operator, Source) and not secrets_missing:
+                reason = self._unreadable(operator)
                 if reason:
                     problems.append((node, reason))
             if isinstance(operator, Target):
@@ -167,6 +168,13 @@ class Run:
                 written[identity] = node
         if problems:
             raise BadInput("\n".join(self._at(node, reason) for node, reason in problems))
+
+    def _unreadable(self, source: Source) -> str | None:
+        """Why a source cannot be read as the settings say, None where it can."""
+        try:
+            return source.missing(self.place) or source.drift(self.place)
+        except BadInput as error:
+            return str(error)
 
     def _at(self, node: str, reason: str) -> str:
         """A reason with the file and the node it is about."""
@@ -241,7 +249,7 @@ class Run:
 
     def _open_spark(self) -> None:
         begun = time.monotonic()
-        self.spark = open_session(self.settings.spark)
+        self.spark = open_session(replace(self.settings.spark, log=self.folder / "spark.log"))
         master = self.settings.spark.master
         self.log.add(SparkReady(version=self.spark.version, master=master, seconds=time.monotonic() - begun))
 
@@ -384,12 +392,13 @@ class Run:
         """The failure of a unit, with its node where that can be told."""
         if self.cancelled.is_set() and (was_cancelled(error) or isinstance(error, RunCancelled)):
             return RunCancelled()
-        if isinstance(error, PapilioError) and not isinstance(error, RunFailed):
-            self.log.add(UnitFailed(unit=unit.id, node=unit.result, reason=str(error)))
-            return error
-        node, reason = self._blame(unit, error), reason_of(error)
+        node = self._blame(unit, error)
+        if isinstance(error, PapilioError):  # said in our own words already; the exit code is its own
+            kind, reason = type(error), str(error).removeprefix(f"node `{node}`: ")
+        else:
+            kind, reason = RunFailed, reason_of(error)
         self.log.add(UnitFailed(unit=unit.id, node=node, reason=reason))
-        return RunFailed(self._at(node, reason))
+        return kind(self._at(node, reason))
 
     def _blame(self, unit: Unit, error: BaseException) -> str:
         """The node whose settings hold the expression that Spark names, else the unit's only suspect."""

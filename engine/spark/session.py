@@ -67,6 +67,8 @@ class SparkSettings:
     """The driver's heap; none given is a quarter of the machine's memory."""
     scratch: Path | None = None
     """A folder for shuffles, spills and the session's own files; none given is a temporary one."""
+    log: Path | None = None
+    """Where what the JVM says is written; none given is stderr."""
     extra: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Spark's own settings, over Papilio's. Not shown: a secret may be among them."""
 
@@ -310,7 +312,7 @@ def _open(settings: SparkSettings, java: Java, archive_to: Path | None) -> Spark
         folder = _session_folder(settings)
         try:
             properties = spark_properties(settings, folder, java_options)
-            jvm = _start_jvm(java, folder, properties, loopback=is_loopback(settings.master))
+            jvm = _start_jvm(java, folder, properties, loopback=is_loopback(settings.master), log=settings.log)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -357,7 +359,7 @@ def _session_folder(settings: SparkSettings) -> Path:
         raise EnvironmentProblem(f"cannot make a scratch folder in {where}: {error.strerror}") from error
 
 
-def _start_jvm(java: Java, folder: Path, properties: Mapping[str, str], *, loopback: bool) -> _Jvm:
+def _start_jvm(java: Java, folder: Path, properties: Mapping[str, str], *, loopback: bool, log: Path | None) -> _Jvm:
     """Start the gateway JVM and wait until it tells its port.
 
     In a process group of its own, Ctrl-C in the terminal does not reach it: Python cancels first. Its
@@ -384,7 +386,7 @@ def _start_jvm(java: Java, folder: Path, properties: Mapping[str, str], *, loopb
     quiet = threading.Event()
     quiet.set()
     reader = threading.Thread(
-        target=_read_output, args=(process.stdout, last_lines, quiet), name="papilio-jvm-output", daemon=True
+        target=_read_output, args=(process.stdout, last_lines, quiet, log), name="papilio-jvm-output", daemon=True
     )
     reader.start()
     jvm = _Jvm(process, folder, last_lines, reader, quiet)
@@ -463,14 +465,17 @@ def _end(jvm: _Jvm) -> None:
     shutil.rmtree(jvm.folder, ignore_errors=True)
 
 
-def _read_output(output: IO[bytes], last_lines: deque[str], quiet: threading.Event) -> None:
-    """Keep the JVM's last lines, and pass them on to stderr while the session is open."""
+def _read_output(output: IO[bytes], last_lines: deque[str], quiet: threading.Event, log: Path | None) -> None:
+    """Keep the JVM's last lines, and pass them on to the log, or to stderr while the session is open."""
     with output:
         for raw in output:
             line = raw.decode(errors="replace").rstrip()
             last_lines.append(line)
-            if not quiet.is_set():
-                with contextlib.suppress(OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError):
+                if log is not None:
+                    with log.open("a", encoding="utf-8") as file:
+                        file.write(line + "\n")
+                elif not quiet.is_set():
                     sys.stderr.write(line + "\n")
 
 

@@ -152,6 +152,8 @@ class FileDelivery:
         """Stage the rows and give the file or folder that is to take the target's place."""
         operator, there = self.operator, bool(_formats.data_files(self.path))
         self._columns = frame.columns
+        if problem := operator.unfit(self._columns):
+            raise RunFailed(problem)
         rows, table = self.staged / "rows", self.staged / "table"
         if there and operator.mode is not Mode.OVERWRITE:
             frame = self._fitted(frame)

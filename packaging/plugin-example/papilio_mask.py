@@ -38,9 +38,7 @@ class MaskText(Operator):
         for index, name in enumerate(self.columns):
             kind = column_type(inputs.first(), name)
             if kind not in (None, "?", "string"):
-                yield Finding(
-                    f"`{name}` is a `{kind}`, and only text can be masked", setting=f"columns[{index}]"
-                )
+                yield Finding(f"`{name}` is a `{kind}`, and only text can be masked", setting=f"columns[{index}]")
 
     def output_schemas(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         return {"out": inputs.first()}  # the same columns, of the same types

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from engine.model.operator import BuildInputs, Operator, Place
 from engine.operators._database import DatabaseProblem, staging_name
 from engine.operators._postgresql import Server, Session
-from engine.spark.adbc import FORMAT, Range, StagingWriter, databases, ranges, reason, register
+from engine.spark.adbc import FORMAT, OPEN, Range, StagingWriter, databases, ranges, reason, register
 from engine.spark.database_targets import DatabaseDelivery, deliver, delivery, from_record
 from engine.spark.script import Code, ScriptTools, frame
 from engine.spark.tools import build
@@ -135,11 +135,7 @@ def test_parallel_readers_see_each_row_once_and_all_the_same_moment(
     spark: SparkSession, pg: Postgresql, place: Place
 ) -> None:
     pg("CREATE TABLE t AS SELECT i AS id, DATE '2024-01-01' + i AS day FROM generate_series(-40, 59) AS i")
-    pg(
-        "INSERT INTO t VALUES (NULL, NULL), (9223372036854775, 'infinity')"
-        if False
-        else "INSERT INTO t VALUES (NULL, NULL)"
-    )
+    pg("INSERT INTO t VALUES (NULL, NULL)")
     expected = by_key(pg("SELECT id FROM t"))
     sources = [
         make(
@@ -255,7 +251,7 @@ def test_every_type_goes_to_postgresql_and_comes_back(spark: SparkSession, pg: P
     )
     assert types["n"] == "numeric(38,18)"
     assert types["tz"] == "timestamp with time zone"
-    assert types["nums"] == "numeric[]"
+    assert types["nums"] == "numeric(5,2)[]"
     assert pg("SELECT n::text, ts::text, t FROM t WHERE i = 2") == [
         (str(full[6]), "0001-01-01 00:00:00.000001", full[8])
     ]
@@ -644,7 +640,7 @@ def test_rows_that_do_not_fit_a_sqlite_table_are_refused(spark: SparkSession, tm
 
 def test_settings_are_checked_while_drawing() -> None:
     where = {"database": "d", "user": "u", "table": "t"}
-    assert findings(make("postgresql_source", **where, columns={"a": "int"}), **{}) == []
+    assert findings(make("postgresql_source", **where, columns={"a": "int"})) == []
     assert findings(make("postgresql_source", **where, password="secret")) == [
         "a secret is never written into the file; name an environment variable, as in `${env:PASSWORD}`"
     ]
@@ -666,7 +662,7 @@ def test_settings_are_checked_while_drawing() -> None:
     with pytest.raises(ValidationError, match="at most 63 bytes"):
         make("postgresql_target", **where | {"table": "ä" * 32})
     assert make("postgresql_source", **where).discover(None) is None  # type: ignore[attr-defined,arg-type]
-    assert len(staging_name("20260101-000000-abcdef", "node", "ä" * 60)) <= 58
+    assert len(staging_name("a long run" * 9, "node", "a long table" * 9) + OPEN) <= 63
 
 
 def test_the_script_delivers_and_reads_as_the_engine_does(

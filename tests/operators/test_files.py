@@ -125,7 +125,7 @@ def test_csv_options_for_how_values_are_written(spark, tmp_path):
     )  # fmt: skip
     result = run(spark, source, folder=tmp_path)
     assert by_key(result["out"]) == by_key([
-        (datetime(2024, 12, 31, 23, 59), date(2024, 2, 1), 1, "it's | ok"),
+        (datetime(2024, 12, 31, 23, 59, tzinfo=UTC).replace(tzinfo=None), date(2024, 2, 1), 1, "it's | ok"),
         (None, None, None, None),
     ])  # fmt: skip
     ((line, _, record, reason),) = result["reject"]
@@ -430,6 +430,9 @@ def test_targets_refuse_what_their_format_cannot_hold():
     ]
     assert findings(make("json_target", path="x"), in_={"a": "array<int>"}) == []
     assert len(findings(make("orc_target", path="x"), in_={"a": "void"})) == 1
+    assert findings(make("orc_target", path="x"), in_={"a`b": "int"}) == [
+        "the column `a`b` has a backquote in its name, which ORC would lose; rename it"
+    ]
     assert findings(make("parquet_target", path="x", mode="upsert"), in_={"a": "int"}) == [
         "an upsert needs the columns of its key"
     ]
