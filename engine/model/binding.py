@@ -31,6 +31,7 @@ from engine.model.paths import OutsideRoots, resolve_path, resolve_roots
 from engine.model.problems import Level, Problem, did_you_mean
 from engine.model.types import Schema
 from engine.model.workflow import UnknownReference, Workflow, substitute
+from engine.model.yamldata import collector_paused
 
 Catalogue = Mapping[str, type[Operator]]
 # Reads the schema of a source where the settings do not declare it; None where it cannot be told.
@@ -136,7 +137,8 @@ def bind(
         bound = Bound(source.workflow, None)
     else:
         bound = Bound(source.workflow, source.path)
-    _Binder(bound, source, catalogue, discover).run(parameters or {}, settings or {})
+    with collector_paused():
+        _Binder(bound, source, catalogue, discover).run(parameters or {}, settings or {})
     return bound
 
 
@@ -358,6 +360,8 @@ class _Binder:
 
     def check_paths(self, id_: str, operator: Operator, place: Place) -> bool:
         fine = True
+        if not operator.has_paths():
+            return True
         for setting, text, means in operator.texts():
             if means.meaning is Meaning.PATH:
                 try:

@@ -216,8 +216,8 @@ class Token(NamedTuple):
 
 _TOKEN = re.compile(
     r"""
-    (?P<space>\s+)
-  | (?P<comment>--|/\*)
+    \s*(?:
+    (?P<comment>--|/\*)
   | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:BD|[LSYFD](?![A-Za-z0-9_]))?)
   | (?P<raw>[rR](?=['"]))
   | (?P<hex>[xX]'[0-9A-Fa-f]*')
@@ -225,7 +225,8 @@ _TOKEN = re.compile(
   | (?P<quoted>`(?:[^`]|``)+`)
   | (?P<word>[^\W\d]\w*)
   | (?P<sign><=>|>>>|<>|!=|<=|>=|==|\|\||->|::|<<|>>|[-+*/%=<>!~&|^(),.\[\]])
-    """,
+  | (?P<end>\Z)
+    )""",
     re.VERBOSE | re.DOTALL,
 )
 
@@ -233,10 +234,11 @@ _TOKEN = re.compile(
 def tokens(text: str, what: str = "expression") -> list[Token]:
     """The words and signs of a text, with three ends behind them; `what` names it in what is refused."""
     found: list[Token] = []
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
+    position, match_at = 0, _TOKEN.match
+    while True:
+        match = match_at(text, position)
         if match is None:
+            position += len(text[position:]) - len(text[position:].lstrip())
             character = text[position]
             if character in "'\"`":
                 raise ExpressionError(f"the {character} is never closed", position)
@@ -244,13 +246,14 @@ def tokens(text: str, what: str = "expression") -> list[Token]:
                 raise ExpressionError(f"one {what} only, no `;`", position)
             raise ExpressionError(f"`{character}` has no meaning here", position)
         kind = match.lastgroup or ""
+        start, position = match.span(kind)
+        if kind == "end":
+            break
         if kind == "comment":
-            raise ExpressionError(f"no comments inside the {what}; use the node's note", position)
+            raise ExpressionError(f"no comments inside the {what}; use the node's note", start)
         if kind == "raw":
-            raise ExpressionError("no raw strings; double each backslash", position)
-        if kind != "space":
-            found.append(Token(kind, match.group(), position, match.end()))
-        position = match.end()
+            raise ExpressionError("no raw strings; double each backslash", start)
+        found.append(Token(kind, match[kind], start, position))
     # Three, so that the parser may look ahead without minding the end.
     found.extend([Token("end", "", len(text), len(text))] * 3)
     return found
@@ -290,6 +293,7 @@ _BINDING = {
     "+": 9, "-": 9, "||": 9, "*": 10, "/": 10, "%": 10, "div": 10,
 }  # fmt: skip
 _NOT, _PREDICATE, _UNARY = 3, 4, 11
+_PREFIXES = {"!": "not", "-": "-_", "+": "+_", "~": "~_"}
 _NUMBER_ENDS = {"L": "bigint", "S": "smallint", "Y": "tinyint", "F": "float", "D": "double"}
 
 
@@ -316,17 +320,19 @@ class _Parser:
 
     def sign(self, text: str) -> bool:
         """Step over a sign if it stands here."""
-        if self.token.kind == "sign" and self.token.text == text:
+        token = self.tokens[self.at]
+        if token.text == text and token.kind == "sign":
             self.at += 1
             return True
         return False
 
     def keyword(self, *words: str) -> bool:
         """Step over words if they stand here one after the other."""
-        if all(self.word(ahead) == word for ahead, word in enumerate(words)):
-            self.at += len(words)
-            return True
-        return False
+        for ahead, word in enumerate(words):
+            if self.word(ahead) != word:
+                return False
+        self.at += len(words)
+        return True
 
     def expect(self, sign: str) -> None:
         if not self.sign(sign):
@@ -413,18 +419,16 @@ class _Parser:
         raise self.unexpected()
 
     def prefix(self) -> Expr:
-        position = self.token.position
-        if self.keyword("not"):
-            return Operation(position, "not", (self.expression(_NOT),))
-        if self.sign("!"):
-            return Operation(position, "not", (self.expression(_UNARY),))
-        for sign in "-+~":
-            if self.sign(sign):
-                return Operation(position, f"{sign}_", (self.expression(_UNARY),))
+        token = self.token
+        if token.kind == "word" and self.keyword("not"):
+            return Operation(token.position, "not", (self.expression(_NOT),))
+        if token.kind == "sign" and token.text in _PREFIXES:
+            self.at += 1
+            return Operation(token.position, _PREFIXES[token.text], (self.expression(_UNARY),))
         return self.suffixes(self.primary())
 
     def suffixes(self, operand: Expr) -> Expr:
-        while True:
+        while self.token.kind == "sign":
             position = self.token.position
             if self.sign("["):
                 key = self.expression()
@@ -435,7 +439,8 @@ class _Parser:
             elif self.sign("::"):
                 operand = Cast(position, operand, self.type_name(), attempt=False)
             else:
-                return operand
+                break
+        return operand
 
     def primary(self) -> Expr:
         token = self.token
@@ -769,3 +774,9 @@ def parse(text: str) -> Expr:
     if isinstance(result, ExpressionError):
         raise result
     return result
+
+
+@lru_cache(maxsize=50_000)
+def calls(text: str) -> tuple[Call, ...]:
+    """Every function that an expression which parses calls."""
+    return tuple(part for part in walk(parse(text)) if isinstance(part, Call))

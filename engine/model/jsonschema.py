@@ -23,7 +23,8 @@ def file_schema(catalogue: Mapping[str, type[Operator]]) -> dict[str, Any]:
     }
     definitions = schema["$defs"]
     parameters = schema["properties"]["parameters"]
-    parameters["additionalProperties"] = {
+    (names,) = parameters["patternProperties"]
+    parameters["patternProperties"][names] = {
         "anyOf": [{"$ref": "#/$defs/Parameter"}, {"type": ["string", "number", "boolean", "null"]}]
     }
     node = definitions["Node"]

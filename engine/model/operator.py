@@ -15,7 +15,8 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from engine.model.expressions import Call, ExpressionError, aggregates, is_repeatable, parse, walk
+from engine.model import functions
+from engine.model.expressions import ExpressionError, calls, is_repeatable, parse
 from engine.model.inference import Scope, infer
 from engine.model.problems import Level, did_you_mean
 from engine.model.types import BadType, Schema, normal_type
@@ -314,6 +315,11 @@ class Operator(BaseModel):
                     return False
         return True
 
+    @classmethod
+    def has_paths(cls) -> bool:
+        """Whether a setting of this operator is a path."""
+        return any(means is not None and means.meaning is Meaning.PATH for _, _, means in _texts_of(cls))
+
     def texts(self) -> Iterator[tuple[str, str, Means]]:
         """Every text with a meaning in the settings: its place, itself, its meaning."""
         for name, means, inner in _texts_of(type(self)):
@@ -479,11 +485,14 @@ class Refusing(BaseModel):
 
     def limit_broken(self, refused: int, total: int, connected: bool = False) -> str | None:
         """Why the run must stop, None while the limits hold. `connected`: the refused rows leave by a port."""
-        limit = self.max_refused
-        if limit is None and self.max_refused_percent is None and self.strict and not connected:
-            limit = 0
-        if limit is not None and refused > limit:
-            return f"{refused:,} of {total:,} rows were refused, and {limit:,} are allowed"
+        if self.max_refused is not None and refused > self.max_refused:
+            return f"{refused:,} of {total:,} rows were refused, and {self.max_refused:,} are allowed"
+        unlimited = self.max_refused is None and self.max_refused_percent is None
+        if self.strict and unlimited and refused and not connected:
+            return (
+                f"{refused:,} of {total:,} rows were refused, and nothing reads the port they leave by; "
+                "connect it, or allow some with `max_refused`"
+            )
         percent = 100 * refused / total if total else 0.0
         if self.max_refused_percent is not None and percent > self.max_refused_percent:
             return (
@@ -590,15 +599,16 @@ def _whole(text: str, means: Means) -> str:
 
 
 def _check_expression(text: str, means: Means, scope: Scope, place: str) -> Iterator[Finding]:
+    whole = _whole(text, means)
     try:
-        tree = parse(_whole(text, means))
+        tree = parse(whole)
         kind = infer(tree, scope)
     except ExpressionError as error:
         hint = "; the window is added by itself" if means.meaning is Meaning.WINDOW and " over" in text.lower() else ""
         yield Finding(f"`{_short(text)}`: {error}{hint}", means.port, place)
         return
-    found = aggregates(tree)
-    windows = [part for part in walk(tree) if isinstance(part, Call) and part.window is not None]
+    found = [call for call in calls(whole) if call.window is None and call.name in functions.AGGREGATE]
+    windows = [call for call in calls(whole) if call.window is not None]
     if means.meaning is Meaning.WINDOW:
         if found or windows != [tree]:
             yield Finding(

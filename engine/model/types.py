@@ -136,6 +136,7 @@ def bounded_decimal(precision: int, scale: int) -> str:
     return f"decimal(38,{max(38 - whole, min(scale, 6))})"
 
 
+@lru_cache(maxsize=4096)
 def common_type(left: str | None, right: str | None) -> str | None:
     """The type two branches or two united columns share, `None` where that is not known.
 
@@ -179,6 +180,7 @@ def comparable(left: str | None, right: str | None) -> bool:
     return True
 
 
+@lru_cache(maxsize=4096)
 def arithmetic_type(operator: str, left: str | None, right: str | None) -> str | None:
     """The type of `left operator right`, by Spark's rules; `BadType` where it refuses."""
     if left is None or right is None:

@@ -318,8 +318,10 @@ class CsvSource(LineSource):
     def explained(self, rejects: DataFrame, columns: Schema, tools: BuildTools) -> DataFrame:
         functions = tools.functions
         texts = ddl({**dict.fromkeys(columns, "string"), BAD: "string"})
-        length = f"length(_papilio_outside) - length(replace(_papilio_outside, {literal(self.separator)}, ''))"
-        count = f"(({length}) div {len(self.separator)} + 1)"
+        without = f"replace(_papilio_outside, {literal(self.separator)}, '')"
+        count = f"(length(_papilio_outside) - length({without}) + 1)"
+        if len(self.separator) > 1:
+            count = f"((length(_papilio_outside) - length({without})) div {len(self.separator)} + 1)"
         cases = []
         if self.quote:
             cases.append((self._quote_is_open(), "'a quoted field does not end where it should'"))
@@ -544,7 +546,7 @@ def _value_options(source: CsvSource | JsonSource | CsvTarget | JsonTarget) -> d
 
 def _regex(text: str) -> str:
     """A text as a regular expression that matches nothing else, inside brackets too."""
-    return re.sub(r"([^\w\s])", r"\\\1", text)
+    return re.sub(r"([\\.^$|?*+()\[\]{}&-])", r"\\\1", text)
 
 
 def _sql_map(options: Mapping[str, str]) -> str:

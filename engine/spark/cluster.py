@@ -140,7 +140,7 @@ class StandaloneCluster:
             "spark.executor.memory": f"{self._memory_mb}m",
             "spark.sql.shuffle.partitions": str(cores * SHUFFLE_PARTITIONS_PER_CORE),
         }
-        return SparkSettings(self._url, driver_memory_mb, scratch, extra)
+        return SparkSettings(self._url, driver_memory_mb, scratch, extra=extra)
 
     def workers(self) -> list[Worker]:
         """The workers that the Master counts as alive, oldest first."""

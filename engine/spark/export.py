@@ -9,7 +9,18 @@ from typing import Any
 
 from engine.errors import BadInput
 from engine.model.binding import Bound
-from engine.model.operator import BuildInputs, Built, Meaning, Operator, Role, Split, Target, port_frame, way_frame
+from engine.model.operator import (
+    BuildInputs,
+    Built,
+    Meaning,
+    Operator,
+    Role,
+    Split,
+    Target,
+    is_secret_reference,
+    port_frame,
+    way_frame,
+)
 from engine.partition.fused import FusedPlan, Held, counted_ports, fuse
 from engine.spark.script import Code, ScriptTools, assignment, frame, source
 
@@ -87,10 +98,23 @@ class _Writer:
             '        .config("spark.sql.session.timeZone", "UTC")\n'
             "        .getOrCreate()\n"
             "    )\n\n"
+            f"{self.registration()}"
             f"{body.rstrip()}\n\n\n"
             'if __name__ == "__main__":\n'
             "    main()\n"
         )
+
+    def registration(self) -> str:
+        """What a script that reads or writes databases says to its session first."""
+        if not any("engine.spark.adbc" in line for line in self.imports):
+            return ""
+        secrets = {
+            text[6:-1]
+            for operator in self.bound.operators.values()
+            for _, text, means in operator.texts()
+            if means.meaning is Meaning.SECRET and is_secret_reference(text)
+        }
+        return f"    register(spark, secrets={source(sorted(secrets))})\n\n"
 
     # -- one node
 

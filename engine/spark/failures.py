@@ -8,14 +8,10 @@ from typing import Any
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
+from engine.spark.adbc import reason as database_reason
+
 _NOISE = re.compile(r"\s*(SQLSTATE: \w+|If necessary set .*?(?=\.|$))\.?")
 _WRAPPERS = (
-    "Job aborted",
-    "Task failed while writing",
-    "Writing job aborted",
-    "TASK_WRITE_FAILED",
-    "Exception thrown in",
-)
     "Job aborted",
     "Task failed while writing",
     "Writing job aborted",
@@ -39,6 +35,8 @@ def reason_of(error: BaseException) -> str:
         return error.reason
     if isinstance(error, (Py4JNetworkError, ConnectionError, EOFError)):
         return "Spark's Java process has died; its last words are in spark.log in the run's folder"
+    if said := database_reason(error):
+        return said
     messages = [message for message in _messages(error) if message]
     for message in reversed(messages):
         text = _first_sentence(message)

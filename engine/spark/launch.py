@@ -19,7 +19,7 @@ from engine.model.file import to_yaml
 from engine.spark.runner import Run, RunSettings, new_run_id
 from engine.spark.targets import Journal, recover
 from engine.store import MetadataStore, RunRecord
-from engine.store.sources import remember_schemas
+from engine.store.sources import remember_operators, remember_schemas
 from engine.store.store import papilio_home
 from engine.store.trust import is_trusted
 
@@ -40,7 +40,7 @@ def launch(
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(log.close)
         if events:
-            log.listen(_event_writer(events, cleanup))
+            log.listen(_also_to(events, cleanup))
         (folder / "workflow.butterfly.yaml").write_text(to_yaml(bound.workflow), encoding="utf-8")
         trusted = settings.trusted or is_trusted(bound)
         journal = Journal(folder)
@@ -52,6 +52,7 @@ def launch(
             _keep(run, bound, settings, started, None, store)
             run.execute()
             remember_schemas(bound, bound.order, store)
+            remember_operators(bound, store)
         finally:
             summary = run.summary.as_dict()
             (folder / "summary.json").write_text(json.dumps(summary, indent=2, default=str), encoding="utf-8")
@@ -71,17 +72,22 @@ def _run_folder(settings: RunSettings, run_id: str) -> Path:
     return folder.resolve()
 
 
-def _event_writer(events: str, cleanup: contextlib.ExitStack) -> Callable[[Event], None]:
+def _also_to(events: str, cleanup: contextlib.ExitStack) -> Callable[[Event], None]:
+    """Writes events to another file as well, or to standard output."""
+    if events == "-":
+
+        def write(event: Event) -> None:
+            sys.stdout.write(json.dumps(event.as_dict(), ensure_ascii=False, default=str) + "\n")
+            sys.stdout.flush()
+
+        return write
     try:
-        out = sys.stdout if events == "-" else cleanup.enter_context(Path(events).open("w", encoding="utf-8"))
+        Path(events).write_text("")
+        second = EventLog(Path(events))
     except OSError as error:
         raise BadInput(f"--events {events}: cannot be written: {error.strerror}") from None
-
-    def write(event: Event) -> None:
-        out.write(json.dumps(event.as_dict(), ensure_ascii=False, default=str) + "\n")
-        out.flush()
-
-    return write
+    cleanup.callback(second.close)
+    return second.add
 
 
 def _recover_earlier(bound: Bound, store: str | None) -> None:

@@ -36,12 +36,13 @@ from engine.events import (
 from engine.model.binding import Bound
 from engine.model.operator import Meaning, Operator, Source, Target, is_secret_reference, limits_of
 from engine.partition.fused import FusedPlan, Held, Unit, fuse
+from engine.spark.adbc import databases
 from engine.spark.compile import Compiler, CountedRows
 from engine.spark.counts import NodeRows, PortRows, spread
 from engine.spark.failures import NodeFailed, fragments, reason_of, was_cancelled
 from engine.spark.session import SparkSettings, close_session, open_session
 from engine.spark.staged import StagedResult
-from engine.spark.targets import Delivery, Journal, delivery
+from engine.spark.targets import Delivery, FileDelivery, Journal, delivery
 
 POLL_SECONDS = 0.2
 CANCEL_SECONDS = 1.0  # how long a cancelled unit may take to notice
@@ -189,8 +190,9 @@ class Run:
         self.log.add(self._started_event())
         try:
             fingerprints = self._fingerprints()
-            self._open_spark()
-            self._run_units()
+            spark = self._open_spark()
+            with databases(spark, self.bound.operators.values(), self.place):
+                self._run_units()
             self._compare(fingerprints)
             self._check_cancelled()
             self._count_nodes()
@@ -247,11 +249,12 @@ class Run:
             },
         )
 
-    def _open_spark(self) -> None:
+    def _open_spark(self) -> SparkSession:
         begun = time.monotonic()
-        self.spark = open_session(replace(self.settings.spark, log=self.folder / "spark.log"))
-        master = self.settings.spark.master
-        self.log.add(SparkReady(version=self.spark.version, master=master, seconds=time.monotonic() - begun))
+        self.spark = spark = open_session(replace(self.settings.spark, log=self.folder / "spark.log"))
+        seconds = time.monotonic() - begun
+        self.log.add(SparkReady(version=spark.version, master=self.settings.spark.master, seconds=seconds))
+        return spark
 
     # -- units
 
@@ -469,8 +472,14 @@ class Run:
             target.check()
         self.journal.committing()
         self.committing = True
-        for unit, target in self.deliveries.items():
-            target.commit()
+        # A database may still refuse, so it goes first: then nothing has changed yet, and nothing will.
+        first = sorted(self.deliveries.items(), key=lambda item: isinstance(item[1], FileDelivery))
+        for number, (unit, target) in enumerate(first):
+            try:
+                target.commit()
+            except Exception as error:
+                self.committing = number > 0
+                raise RunFailed(self._at(unit, reason_of(error))) from error
             self.journal.committed(target.node)
             place = self._described(unit)
             rows = self.rows[unit, self.plan.unit(unit).ports[0]]

@@ -1,4 +1,6 @@
-"""The schemas of sources: read from the sources themselves, remembered for when they are out of reach.
+"""What the store remembers of a workflow's parts.
+
+The schemas of sources: read from the sources themselves, remembered for when they are out of reach.
 
 Reading a file's footer takes less time than opening the store does, so a source that is there is asked itself. One
 that is not (the data is on another machine, the disk is not mounted) has the schema it had when it was last run.
@@ -38,6 +40,27 @@ class SourceSchemas:
                 records = sorted(store.list_schemas(identity), key=lambda record: record.seen)
                 return dict(records[-1].columns) if records else None
         return None
+
+
+def remember_operators(bound: Bound, url: str | None = None) -> None:
+    """Write down what the operators of a workflow say about themselves, once for each version of Papilio."""
+    from engine import __version__
+    from engine.store import MetadataStore, OperatorSpecification
+
+    with contextlib.suppress(PapilioError), MetadataStore(url) as store:
+        known = {one.name for one in store.list_operators() if one.version == __version__}
+        for kind in {type(operator) for operator in bound.operators.values()}:
+            if kind.name not in known:
+                ports = {"in": [port.name for port in kind.inputs], "out": [port.name for port in kind.outputs]}
+                store.put_operator(
+                    OperatorSpecification(
+                        name=kind.name,
+                        version=__version__,
+                        category=kind.category.value,
+                        ports=ports,
+                        settings=kind.model_json_schema(),
+                    )
+                )
 
 
 def remember_schemas(bound: Bound, nodes: Iterable[str], url: str | None = None) -> None:

@@ -163,7 +163,7 @@ def test_parallel_readers_see_each_row_once_and_all_the_same_moment(
 def test_ranges_leave_no_value_out() -> None:
     for low, high, count in [(0, 9, 3), (-5, -5, 4), (1, 3, 10), (date(2024, 2, 27), date(2024, 3, 2), 2)]:
         found = ranges("c", low, high, count)
-        assert len(found) == min(count, (high - low).days + 1 if isinstance(low, date) else high - low + 1)  # type: ignore[operator]
+        assert len(found) == min(count, (high - low).days + 1 if isinstance(low, date) else high - low + 1)
         assert [one.upper for one in found[:-1]] == [one.lower for one in found[1:]]
         assert found[0].lower is None
         assert found[-1].upper is None
@@ -198,21 +198,21 @@ def test_a_source_that_cannot_be_reached_is_told_in_words_within_seconds(
     pg("CREATE TABLE orders (id int, amount int)")
 
     def missing(**more: Any) -> str | None:
-        return make("postgresql_source", **(pg.settings(table="orders") | more)).missing(place)  # type: ignore[attr-defined]
+        return make("postgresql_source", **(pg.settings(table="orders") | more)).missing(place)
 
     assert missing() is None
-    assert "there is no table `oders`; did you mean `orders`?" in missing(table="oders")  # type: ignore[operator]
-    assert "there is no schema `pubic`; did you mean `public`?" in missing(schema="pubic")  # type: ignore[operator]
-    assert "no column `amout`; did you mean `amount`?" in missing(columns={"amout": "int"})  # type: ignore[operator]
-    assert f"has no database `{pg.at.database}x`" in missing(database=f"{pg.at.database}x")  # type: ignore[operator]
+    assert "there is no table `oders`; did you mean `orders`?" in missing(table="oders")
+    assert "there is no schema `pubic`; did you mean `public`?" in missing(schema="pubic")
+    assert "no column `amout`; did you mean `amount`?" in missing(columns={"amout": "int"})
+    assert f"has no database `{pg.at.database}x`" in missing(database=f"{pg.at.database}x")
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound, and nobody listens
-        assert "does not answer: Connection refused" in missing(port=unused.getsockname()[1])  # type: ignore[operator]
+        assert "does not answer: Connection refused" in missing(port=unused.getsockname()[1])
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         began = time.monotonic()
-        assert "does not answer: timeout" in missing(port=silent.getsockname()[1])  # type: ignore[operator]
+        assert "does not answer: timeout" in missing(port=silent.getsockname()[1])
         assert time.monotonic() - began < 15
     monkeypatch.setenv(PASSWORD, "wrong 'pass\\word")
     said = missing()
@@ -455,7 +455,7 @@ def test_a_sqlite_table_comes_in_by_its_declared_types(spark: SparkSession, tmp_
         connection.execute("INSERT INTO t (id, r, price, loose) VALUES (-1, 1.5, '12345678.90', 'text')")
         connection.commit()
     source = make("sqlite_source", path="s.db", table="T")
-    assert source.missing(place) is None  # type: ignore[attr-defined]
+    assert source.missing(place) is None
     found = run(spark, source, folder=tmp_path)["out"]
     assert len(found) == 3002
     *rest, tz, binary, loose, j = next(row for row in found if row[0] == 2**63 - 1)
@@ -482,7 +482,7 @@ def test_a_value_that_does_not_fit_its_sqlite_column_is_refused_in_words(
         "i": "another kind (", "early": "another kind (", "flag": "0 and 1", "price": "data loss", "day": "29.2.2024",
         "n": "another kind (",
     }.items():  # fmt: skip
-        kind = make("sqlite_source", path="s.db", table="t").discover(place)[column]  # type: ignore[attr-defined]
+        kind = make("sqlite_source", path="s.db", table="t").discover(place)[column]
         source = make("sqlite_source", path="s.db", table="t", columns={column: kind})
         with pytest.raises(Exception) as caught:  # noqa: PT011 - Spark's, whatever it is
             build(source, {}, spark, place).collect()
@@ -569,13 +569,13 @@ def test_the_modes_on_a_sqlite_table_that_keeps_its_definition(
         file, "CREATE TABLE t (no INTEGER PRIMARY KEY, ID INT, part TEXT, qty DECIMAL(12,2), twice AS (qty * 2))"
     )
     sqlite_rows(file, "INSERT INTO t (id, part, qty) VALUES (1, 'a', 10), (1, 'b', 20), (NULL, 'c', 30)")
-    before = make("sqlite_source", path="s.db", table="t").fingerprint(place)  # type: ignore[attr-defined]
+    before = make("sqlite_source", path="s.db", table="t").fingerprint(place)
     data = people(spark, (1, "b", Decimal(99)), (None, "c", None), (2, "a", Decimal("0.05")))
     upsert = make("sqlite_target", path="s.db", table="t", mode="upsert", key=["id", "part"])
     made = delivered(upsert, data, place)
     after = [(1, "a", Decimal("10.00")), (1, "b", Decimal("99.00")), (2, "a", Decimal("0.05")), (None, "c", None)]
     assert by_key(rows(made.read(spark))) == by_key(after)
-    assert make("sqlite_source", path="s.db", table="t").fingerprint(place) == before  # type: ignore[attr-defined]
+    assert make("sqlite_source", path="s.db", table="t").fingerprint(place) == before
     made.check()
     made.commit()
     assert sqlite_rows(file, "SELECT no, id, part, qty, twice FROM t ORDER BY no") == [
@@ -587,7 +587,7 @@ def test_the_modes_on_a_sqlite_table_that_keeps_its_definition(
     assert rows(made.read(spark)) == [(1, "b", Decimal("99.00"))]
     again = from_record(json.loads(json.dumps(made.record())))
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-        again._move(connection)  # type: ignore[attr-defined] # killed before what was staged is removed
+        again._move(connection)  # killed before what was staged is removed
     made.commit()
     again.commit()
     assert sqlite_rows(file, "SELECT count(*) FROM t") == [(5,)]
@@ -631,7 +631,7 @@ def test_rows_that_do_not_fit_a_sqlite_table_are_refused(spark: SparkSession, tm
     with closing(sqlite3.connect(file)) as other:
         other.execute("PRAGMA journal_mode")
     half = delivery(make("sqlite_target", path="s.db", table="t"), "node", place, "half")
-    half.folder.mkdir()  # type: ignore[attr-defined]
+    half.folder.mkdir()
     assert "not staged to the end" in problem_of(half.commit)
 
 
@@ -661,7 +661,7 @@ def test_settings_are_checked_while_drawing() -> None:
     ]
     with pytest.raises(ValidationError, match="at most 63 bytes"):
         make("postgresql_target", **where | {"table": "ä" * 32})
-    assert make("postgresql_source", **where).discover(None) is None  # type: ignore[attr-defined,arg-type]
+    assert make("postgresql_source", **where).discover(None) is None
     assert len(staging_name("a long run" * 9, "node", "a long table" * 9) + OPEN) <= 63
 
 
@@ -674,14 +674,14 @@ def test_the_script_delivers_and_reads_as_the_engine_does(
     for kind, settings in [("postgresql", pg.settings(table="t")), ("sqlite", {"path": "s.db", "table": "t"})]:
         target = make(f"{kind}_target", **settings, mode="upsert", key=["id"])
         tools = ScriptTools("node", target, {"path": Code(f'"{tmp_path}/s.db"')})
-        lines = target.script_write(frame("data", known), tools)  # type: ignore[attr-defined]
+        lines = target.script_write(frame("data", known), tools)
         text = "\n".join(lines)
         assert 'deliver(\n    data,\n    kind="' in text
         assert pg.at.password not in text
         variables = {"data": data, "deliver": deliver, "spark": spark}
         exec(text, variables)
         exec(text, variables)
-        found = eval(str(target.script_read(frame("data", known), tools)), variables)  # type: ignore[attr-defined]
+        found = eval(str(target.script_read(frame("data", known), tools)), variables)
         assert found.dtypes == data.dtypes
         assert by_key(rows(found)) == by_key(rows(data))
     assert FORMAT in str(make("sqlite_source", path="s.db", table="t").build(BuildInputs({}), tools))
