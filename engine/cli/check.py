@@ -24,7 +24,7 @@ def command(
     place: str | None,
 ) -> None:
     """Say what is wrong with a workflow, and the schema of every port. Starts nothing."""
-    from engine.model.operator import Source
+    from engine.model.operator import Source, Target
     from engine.model.problems import Problem
 
     bound = open_workflow(file, params, sets, plugins, place)
@@ -33,8 +33,10 @@ def command(
         paths = bound.place()
         for node in bound.order:
             operator = bound.operators[node]
-            if isinstance(operator, Source) and not operator.remote:
-                reason = operator.missing(paths) or operator.drift(paths)
+            if isinstance(operator, Source | Target) and not operator.remote:
+                reason = operator.missing(paths)
+                if reason is None and isinstance(operator, Source):
+                    reason = operator.drift(paths)
                 if reason:
                     bound.problems.append(Problem(reason, node))
     if as_json:

@@ -440,6 +440,7 @@ class Target(Operator):
     role: ClassVar[Role] = Role.TARGET
     family: ClassVar[str] = "targets"
     keeps_rows: ClassVar[bool] = True
+    remote: ClassVar[bool] = False  # looking at it opens a connection, which only a run may do
     lossless: ClassVar[bool] = False  # reading it back gives the very rows and types that were written
 
     mode: Mode = Field(Mode.OVERWRITE, description="Replace what is there, add to it, or replace by key.")
@@ -458,6 +459,10 @@ class Target(Operator):
     def identity(self, place: Place) -> str:
         """What this target writes, as a text: two nodes must not write the same."""
         return self.name
+
+    def missing(self, place: Place) -> str | None:
+        """Why the target cannot be loaded, before anything starts; None where it can."""
+        return None
 
     def script_write(self, frame: DataFrame, tools: BuildTools) -> list[str]:
         """The lines by which the exported script loads a frame into this target."""

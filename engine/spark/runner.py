@@ -34,13 +34,13 @@ from engine.events import (
     UnitStarted,
 )
 from engine.model.binding import Bound
-from engine.model.operator import Meaning, Operator, Source, Target, is_secret_reference, limits_of
+from engine.model.operator import Carries, Meaning, Operator, Source, Target, is_secret_reference, limits_of
 from engine.partition.fused import FusedPlan, Held, Unit, fuse
 from engine.spark.adbc import databases
 from engine.spark.compile import Compiler, CountedRows
 from engine.spark.counts import NodeRows, PortRows, spread
 from engine.spark.failures import NodeFailed, fragments, reason_of, was_cancelled
-from engine.spark.session import SparkSettings, close_session, open_session
+from engine.spark.session import SparkSettings, activate, close_session, open_session
 from engine.spark.staged import StagedResult
 from engine.spark.targets import Delivery, FileDelivery, Journal, delivery
 
@@ -158,22 +158,26 @@ class Run:
                 problems.append(
                     (node, f"`{operator.name}` runs code of the file's own; read it, then `papilio trust` the file")
                 )
-            if isinstance(operator, Source) and not secrets_missing:
-                reason = self._unreadable(operator)
+            if isinstance(operator, Source | Target) and not secrets_missing:
+                reason = self._out_of_reach(operator)
                 if reason:
                     problems.append((node, reason))
             if isinstance(operator, Target):
                 identity = operator.identity(self.place)
-                if identity in written:
-                    problems.append((node, f"`{written[identity]}` writes to the same place: {identity}"))
-                written[identity] = node
+                for other, place in written.items():
+                    if (Path(place) / "x").is_relative_to(identity) or (Path(identity) / "x").is_relative_to(place):
+                        problems.append((node, f"`{other}` writes to the same place or one inside it: {place}"))
+                written[node] = identity
         if problems:
             raise BadInput("\n".join(self._at(node, reason) for node, reason in problems))
 
-    def _unreadable(self, source: Source) -> str | None:
-        """Why a source cannot be read as the settings say, None where it can."""
+    def _out_of_reach(self, recordset: Source | Target) -> str | None:
+        """Why a recordset cannot be read or loaded as the settings say, None where it can."""
         try:
-            return source.missing(self.place) or source.drift(self.place)
+            reason = recordset.missing(self.place)
+            if reason is None and isinstance(recordset, Source):
+                reason = recordset.drift(self.place)
+            return reason
         except BadInput as error:
             return str(error)
 
@@ -314,6 +318,7 @@ class Run:
         assert self.spark is not None
         begun = time.monotonic()
         self.log.add(UnitStarted(unit=unit.id))
+        activate(self.spark)
         context = self.spark.sparkContext
         context.setJobGroup(self._group(unit.id), unit.id, interruptOnCancel=True)
         context.setLocalProperty("spark.scheduler.pool", unit.id)
@@ -454,15 +459,17 @@ class Run:
 
     def _enforce_connected(self, node: str, rows: NodeRows) -> None:
         """Limits hold for refused rows that leave by a port as well."""
-        operator = self.bound.operators[node]
-        refused = [
-            self.rows[node, port.name]
-            for port in operator.output_ports()
-            if port.carries.value == "refused" and (node, port.name) in self.rows
-        ]
-        if refused and rows.rows_in is not None:
+        ports = self.bound.operators[node].output_ports()
+        counts = {port.name: self.rows.get((node, port.name)) for port in ports}
+        refused = [counts[port.name] or 0 for port in ports if port.carries is Carries.REFUSED]
+        read = {link.source_port for link in self.bound.outgoing.get(node, ())}
+        connected = any(port.carries is Carries.REFUSED and port.name in read for port in ports)
+        total = rows.rows_in
+        if not self.bound.incoming.get(node) and None not in counts.values():
+            total = sum(count or 0 for count in counts.values())  # of a source: what it gave and what it refused
+        if connected and total is not None:
             try:
-                self._enforce(node, sum(refused), rows.rows_in, connected=True)
+                self._enforce(node, sum(refused), total, connected=True)
             except NodeFailed as error:
                 raise RunFailed(self._at(node, error.reason)) from None
 

@@ -116,6 +116,12 @@ def close_session(session: SparkSession) -> None:
         _end(jvm)
 
 
+def activate(session: SparkSession) -> None:
+    """Make a session the active one of this thread, which is where Spark looks for Python data sources."""
+    jvm: Any = session._jvm
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
+
+
 def jvm_last_lines(session: SparkSession) -> list[str]:
     """What the session's JVM said last on its stderr: the reason, if it died."""
     opened = _Process.opened

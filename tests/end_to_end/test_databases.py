@@ -33,7 +33,9 @@ def test_a_workflow_reads_one_postgresql_table_and_loads_another(postgresql, tmp
         cursor.execute("SELECT day::text, sum(amount)::text, count(*) FROM sales GROUP BY day ORDER BY day")
         assert found == cursor.fetchall()
     kept = snapshot(tmp_path / "run") | snapshot(tmp_path / "home")
-    assert not [name for name, data in kept.items() if postgresql.password.encode() in data], "the secret was written down"
+    assert not [name for name, data in kept.items() if postgresql.password.encode() in data], (
+        "the secret was written down"
+    )
 
 
 def test_a_database_that_cannot_be_reached_is_named_and_the_run_does_not_start(tmp_path):
