@@ -187,7 +187,8 @@ install_python_packages() { # extra...
     local extras start=$SECONDS
     extras=$(IFS=,; echo "$*")
     say "Python packages ($extras). The first time takes minutes: Spark alone is 450 MB."
-    constraints "$@" >.venv/constraints.txt
+    # The demo runs on the very Spark that the tests run on.
+    constraints dev "$@" | sort -u >.venv/constraints.txt
     # Compiling every module of every package ahead takes longer than compiling the used ones when they are used.
     quietly .venv/bin/python -m pip install --disable-pip-version-check --no-input --progress-bar off --no-compile \
         --constraint .venv/constraints.txt --editable ".[$extras]" || {

@@ -318,7 +318,7 @@ class Operator(BaseModel):
     @classmethod
     def has_paths(cls) -> bool:
         """Whether a setting of this operator is a path."""
-        return any(means is not None and means.meaning is Meaning.PATH for _, _, means in _texts_of(cls))
+        return any(means is not None and means.meaning is Meaning.PATH for _, means, _ in _texts_of(cls))
 
     def texts(self) -> Iterator[tuple[str, str, Means]]:
         """Every text with a meaning in the settings: its place, itself, its meaning."""
