@@ -2,63 +2,73 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from engine.cli.store import store_option
 from engine.errors import BadInput
 
 if TYPE_CHECKING:
     from engine.model.binding import Bound
 
-_F = TypeVar("_F", bound=Callable[..., Any])
 
+@dataclass(frozen=True)
+class Given:
+    """The workflow a person named, with what they change for this time."""
 
-def workflow_options(function: _F) -> _F:
-    """The file itself, and what changes it for this time."""
-    for decorate in reversed(
-        (
-            click.argument("file", type=click.Path(path_type=Path)),
-            click.option("--param", "params", multiple=True, metavar="K=V", help="Give a parameter a value."),
-            click.option("--set", "sets", multiple=True, metavar="NODE.KEY=VALUE", help="Change a node's setting."),
-            click.option(
-                "--plugin",
-                "plugins",
-                multiple=True,
-                type=click.Path(path_type=Path),
-                metavar="FILE.py",
-                help="Load operators from a Python file.",
-            ),
+    file: Path
+    params: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+    plugins: tuple[Path, ...] = ()
+    store: str | None = None
+
+    def open(self) -> Bound:
+        """Read the file and bind it. What is wrong with it is in its problems; what cannot be read raises."""
+        from engine.model.binding import bind
+        from engine.model.file import load
+        from engine.operators import catalogue, load_plugin_file
+        from engine.store.sources import SourceSchemas
+
+        for plugin in self.plugins:
+            load_plugin_file(plugin)
+        return bind(
+            load(self.file),
+            catalogue(),
+            parameters=dict(_pair(text, "--param") for text in self.params),
+            settings=dict(_setting(text) for text in self.sets),
+            discover=SourceSchemas(self.store).discover,
         )
+
+
+def takes_workflow(function: Callable[..., None]) -> Callable[..., None]:
+    """The file itself and what changes it, handed to the command as one `Given`."""
+
+    @functools.wraps(function)
+    def command(
+        file: Path,
+        params: tuple[str, ...],
+        sets: tuple[str, ...],
+        plugins: tuple[Path, ...],
+        place: str | None,
+        **others: Any,
+    ) -> None:
+        function(Given(file, params, sets, plugins, place), **others)
+
+    path = click.Path(path_type=Path)
+    for decorate in (
+        store_option,
+        click.option("--plugin", "plugins", multiple=True, type=path, metavar="FILE.py", help="Load its operators."),
+        click.option("--set", "sets", multiple=True, metavar="NODE.KEY=VALUE", help="Change a node's setting."),
+        click.option("--param", "params", multiple=True, metavar="K=V", help="Give a parameter a value."),
+        click.argument("file", type=path),
     ):
-        function = decorate(function)
-    return function
-
-
-def open_workflow(
-    file: Path,
-    params: tuple[str, ...] = (),
-    sets: tuple[str, ...] = (),
-    plugins: tuple[Path, ...] = (),
-    store: str | None = None,
-) -> Bound:
-    """Read a file and bind it. What is wrong with it is in its problems; what cannot be read raises."""
-    from engine.model.binding import bind
-    from engine.model.file import load
-    from engine.operators import catalogue, load_plugin_file
-    from engine.store.sources import SourceSchemas
-
-    for plugin in plugins:
-        load_plugin_file(plugin)
-    return bind(
-        load(file),
-        catalogue(),
-        parameters=dict(_pair(text, "--param") for text in params),
-        settings=dict(_setting(text) for text in sets),
-        discover=SourceSchemas(store).discover,
-    )
+        command = decorate(command)
+    return command
 
 
 def _pair(text: str, option: str) -> tuple[str, Any]:

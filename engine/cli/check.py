@@ -7,27 +7,22 @@ from pathlib import Path
 
 import click
 
-from engine.cli._workflow import open_workflow, workflow_options
-from engine.cli.store import json_option, print_json, store_option
+from engine.cli._workflow import Given, takes_workflow
+from engine.cli.store import json_option, print_json
 
 
 @click.command(name="check")
-@workflow_options
+@takes_workflow
 @json_option
-@store_option
 def command(
-    file: Path,
-    params: tuple[str, ...],
-    sets: tuple[str, ...],
-    plugins: tuple[Path, ...],
+    given: Given,
     as_json: bool,
-    place: str | None,
 ) -> None:
     """Say what is wrong with a workflow, and the schema of every port. Starts nothing."""
     from engine.model.operator import Source, Target
     from engine.model.problems import Problem
 
-    bound = open_workflow(file, params, sets, plugins, place)
+    bound = given.open()
     if not bound.errors:
         # A source that is missing or has drifted is told here already, where that costs no connection.
         paths = bound.place()
@@ -51,7 +46,7 @@ def command(
             }
         )
     else:
-        _print(bound, file)
+        _print(bound, given.file)
     if bound.errors:
         sys.exit(2)
 

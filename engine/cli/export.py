@@ -6,12 +6,11 @@ from pathlib import Path
 
 import click
 
-from engine.cli._workflow import open_workflow, workflow_options
-from engine.cli.store import store_option
+from engine.cli._workflow import Given, takes_workflow
 
 
 @click.command(name="export")
-@workflow_options
+@takes_workflow
 @click.option(
     "--to",
     "form",
@@ -20,15 +19,10 @@ from engine.cli.store import store_option
     help="A script that runs on its own, or the metadata store's XML.",
 )
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Write it there instead of printing it.")
-@store_option
 def command(
-    file: Path,
-    params: tuple[str, ...],
-    sets: tuple[str, ...],
-    plugins: tuple[Path, ...],
+    given: Given,
     form: str,
     output: Path | None,
-    place: str | None,
 ) -> None:
     """Write a workflow in another form."""
     from engine.model.file import load, write_text
@@ -36,11 +30,11 @@ def command(
     if form == "xml":
         from engine.store.xml import workflow_to_xml
 
-        text = workflow_to_xml(load(file).workflow.document())
+        text = workflow_to_xml(load(given.file).workflow.document())
     else:
         from engine.spark.export import export_pyspark
 
-        bound = open_workflow(file, params, sets, plugins, place)
+        bound = given.open()
         text = export_pyspark(bound, output.name if output else "workflow.py")
     if output is None:
         click.echo(text, nl=False)

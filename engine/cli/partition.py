@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from engine.cli._workflow import open_workflow, workflow_options
-from engine.cli.store import json_option, print_json, store_option
+from engine.cli._workflow import Given, takes_workflow
+from engine.cli.store import json_option, print_json
 
 
 @click.command(name="partition")
-@workflow_options
+@takes_workflow
 @json_option
-@store_option
 def command(
-    file: Path,
-    params: tuple[str, ...],
-    sets: tuple[str, ...],
-    plugins: tuple[Path, ...],
+    given: Given,
     as_json: bool,
-    place: str | None,
 ) -> None:
     """Show a workflow's execution trees, subflows, strata and wings."""
     from engine.model.shape import shape
@@ -30,7 +24,7 @@ def command(
     from engine.partition.subflows import break_into_subflows, with_readers_and_writers
     from engine.partition.trees import execution_trees
 
-    bound = open_workflow(file, params, sets, plugins, place)
+    bound = given.open()
     bound.raise_errors()
     flow = flow_of(bound)
     trees = execution_trees(flow)

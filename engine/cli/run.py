@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engine.cli._workflow import open_workflow, workflow_options
-from engine.cli.store import json_option, print_json, store_option
+from engine.cli._workflow import Given, takes_workflow
+from engine.cli.store import json_option, print_json
 
 if TYPE_CHECKING:
     from engine.cli._display import Display
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="run")
-@workflow_options
+@takes_workflow
 @click.option(
     "--granularity",
     type=click.Choice(["fused"]),
@@ -37,12 +37,8 @@ if TYPE_CHECKING:
 @click.option("--events", metavar="-|FILE", help="Also write the events there; - is standard output.")
 @click.option("--trust", is_flag=True, help="Let the file's own Python code run, this time.")
 @json_option
-@store_option
 def command(
-    file: Path,
-    params: tuple[str, ...],
-    sets: tuple[str, ...],
-    plugins: tuple[Path, ...],
+    given: Given,
     granularity: str,
     master: str,
     driver_memory: int | None,
@@ -52,20 +48,19 @@ def command(
     events: str | None,
     trust: bool,
     as_json: bool,
-    place: str | None,
 ) -> None:
     """Run a workflow on Spark. Its targets change only if all of it went well.
 
     Ctrl-C cancels and leaves the targets as they were.
     """
-    bound = open_workflow(file, params, sets, plugins, place)
+    bound = given.open()
     bound.raise_errors()
     from engine.cli._display import Display
 
     extra = dict(conf.split("=", 1) for conf in confs if "=" in conf)
     quiet = as_json or events == "-"
     with Display(bound, quiet=quiet) as display:
-        summary = _run(bound, master, driver_memory, extra, parallel, run_dir, events, trust, place, display)
+        summary = _run(bound, master, driver_memory, extra, parallel, run_dir, events, trust, given.store, display)
     if as_json:
         print_json(summary)
     elif not quiet:

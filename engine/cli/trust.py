@@ -16,10 +16,10 @@ def command(file: Path, revoke: bool, yes: bool) -> None:
 
     Changed code must be trusted anew. Workflows without Python operators need no trust.
     """
-    from engine.cli._workflow import open_workflow
+    from engine.cli._workflow import Given
     from engine.store.trust import code_hash, trust
 
-    bound = open_workflow(file)
+    bound = Given(file).open()
     bound.raise_errors()
     if revoke:
         trust(bound, trusted=False)
