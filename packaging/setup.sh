@@ -188,7 +188,7 @@ install_python_packages() { # extra...
     extras=$(IFS=,; echo "$*")
     say "Python packages ($extras). The first time takes minutes: Spark alone is 450 MB."
     # The demo runs on the very Spark that the tests run on.
-    constraints dev "$@" | sort -u >.venv/constraints.txt
+    constraints dev "$@" >.venv/constraints.txt
     # Compiling every module of every package ahead takes longer than compiling the used ones when they are used.
     quietly .venv/bin/python -m pip install --disable-pip-version-check --no-input --progress-bar off --no-compile \
         --constraint .venv/constraints.txt --editable ".[$extras]" || {
@@ -216,6 +216,8 @@ case "${1:-}" in
         make_venv
         install_groups qt test
         install_python_packages designer java postgresql dev
+        say "Spark's classes, ready-made: the tests start Spark many times"
+        quietly .venv/bin/papilio warm || detail "that did not work; Spark only starts more slowly (see $LOG)"
         ;;
     system)
         install_groups qt test

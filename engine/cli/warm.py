@@ -11,7 +11,8 @@ import click
 def command() -> None:
     """Keep Spark's classes ready-made on this machine, so that every later run starts in about half the time.
 
-    Takes a minute and some 200 MB in the cache folder, once for each version of Java and Spark.
+    Takes a minute and some 200 MB in the cache folder, once for each version of Java and Spark; later calls
+    find it done.
     """
     from engine.spark.session import build_class_archive
 

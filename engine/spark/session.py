@@ -67,10 +67,10 @@ class SparkSettings:
     """The driver's heap; none given is a quarter of the machine's memory."""
     scratch: Path | None = None
     """A folder for shuffles, spills and the session's own files; none given is a temporary one."""
-    log: Path | None = None
-    """Where what the JVM says is written; none given is stderr."""
     extra: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Spark's own settings, over Papilio's. Not shown: a secret may be among them."""
+    log: Path | None = None
+    """Where what the JVM says is written; none given is stderr."""
 
 
 @dataclass
@@ -136,6 +136,8 @@ def build_class_archive() -> Path:
     """
     java = find_java()
     wanted = _archive_path(java)
+    if wanted.exists():
+        return wanted
     base = _base_archive(java)
     with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
         if base is not None and not base.exists():

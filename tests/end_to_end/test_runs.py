@@ -147,7 +147,7 @@ def test_malformed_rows_that_no_port_takes_stop_the_run(tmp_path):
     file = write(tmp_path, nodes, ["source -> step.in", "step -> quick.in"])
     done = papilio("run", file, home=tmp_path / "home")
     assert done.returncode == 1
-    assert "node `source`: 1 of 2 rows were refused, and 0 are allowed" in done.stderr
+    assert "test.butterfly.yaml: node `source`: 1 of 2 rows were refused, and nothing reads the port" in done.stderr
     assert snapshot(tmp_path / "out") == before
     allowed = papilio("run", file, "--json", "--set", "source.max_refused=1", home=tmp_path / "home")
     assert answer(allowed)["nodes"]["source"]["refused"] == {"reject": 1}
@@ -184,6 +184,7 @@ def test_a_result_that_several_read_is_computed_once_and_all_ports_in_one_job(tm
     assert summary["nodes"]["sizes"]["rows_out"] == counts[0] + counts[2] + counts[3]
 
 
+@pytest.mark.slow  # tests/spark/test_targets.py has each of these on its own
 def test_append_and_upsert_keep_what_they_should(tmp_path):
     (tmp_path / "rows.csv").write_text("id,v\n1,a\n2,b\n")
     nodes = {
@@ -277,6 +278,7 @@ def test_filters_and_projections_reach_the_parquet_scan(spark, tpch, tmp_path):
     assert "ReadSchema: struct<l_orderkey:bigint,l_quantity:decimal(15,2)>" in text
 
 
+@pytest.mark.slow
 def test_events_on_standard_output_are_json_lines_and_nothing_else(tmp_path):
     nodes = {"days": {**SLOW["days"], "last_day": "1900-01-31"}, "left": SLOW["left"], "quick": SLOW["quick"]}
     file = write(tmp_path, nodes, ["days -> left.in", "left -> quick.in"])

