@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
 import sys
+import unittest.mock
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import duckdb
+
+from engine.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = ROOT / "workflows"
@@ -30,8 +35,26 @@ def papilio(
     )
 
 
+def papilio_here(*arguments: object, home: Path) -> subprocess.CompletedProcess:
+    """The same in this process, for commands that start nothing: quicker by the time Python takes to start."""
+    output, errors = io.StringIO(), io.StringIO()
+    code = 0
+    with (
+        unittest.mock.patch.dict(os.environ, environment_for(home)),
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(errors),
+    ):
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return subprocess.CompletedProcess(list(arguments), code, output.getvalue(), errors.getvalue())
+
+
 def environment_for(home: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    return {**os.environ, "PAPILIO_HOME": str(home), "PAPILIO_STORE": "", **(extra or {})}
+    # On a handful of rows Java's quick compiler alone is done sooner.
+    quick = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+    return {**os.environ, **quick, "PAPILIO_HOME": str(home), "PAPILIO_STORE": "", **(extra or {})}
 
 
 def answer(done: subprocess.CompletedProcess) -> Any:

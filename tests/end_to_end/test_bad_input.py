@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from tests.end_to_end.helpers import papilio, snapshot, write
+from tests.end_to_end.helpers import papilio, papilio_here, snapshot, write
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def line(step, source=SOURCE, target=TARGET):
 
 def run_and_compare(file, place, command="run"):
     before = snapshot(place / "out")
-    done = papilio(command, file, home=place / "home")
+    done = (papilio if command == "run" else papilio_here)(command, file, home=place / "home")
     assert snapshot(place / "out") == before, "a target was touched"
     assert "Traceback" not in done.stderr
     return done

@@ -19,7 +19,11 @@ def target(name, operator="parquet_target", **settings):
 
 
 def units(nodes, *edges):
-    document = {"papilio": 1, "nodes": nodes, "edges": [dict(zip(("from", "to"), edge.split(">"), strict=True)) for edge in edges]}
+    document = {
+        "papilio": 1,
+        "nodes": nodes,
+        "edges": [dict(zip(("from", "to"), edge.split(">"), strict=True)) for edge in edges],
+    }
     bound = bind(Workflow.model_validate(document), catalogue())
     assert not bound.errors, [problem.text() for problem in bound.errors]
     return {unit.id: (unit.held, unit.nodes, unit.reads) for unit in fuse(bound).units}

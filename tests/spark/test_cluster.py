@@ -70,6 +70,7 @@ def stranger(cluster: StandaloneCluster) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
+@pytest.mark.slow  # a stranger is refused only after a minute of retries
 @pytest.mark.usefixtures("stranger")
 def test_a_job_runs_on_both_workers(cluster: StandaloneCluster) -> None:
     settings = cluster.settings(driver_memory_mb=512)
@@ -138,6 +139,7 @@ def test_master_and_workers_end_when_python_is_killed() -> None:
     assert gone(pids)
 
 
+@pytest.mark.slow
 def test_a_client_without_the_secret_is_refused(cluster: StandaloneCluster, stranger: subprocess.Popen[str]) -> None:
     out, err = stranger.communicate(timeout=PATIENCE_S)
     assert "masters are unresponsive" in Answer(stranger.returncode or 0, out, err).facts()["refused"]

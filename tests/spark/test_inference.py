@@ -39,6 +39,7 @@ ARGUMENTS = ["a", "s", "d", "ts", "arr", "m", "f", "b", "t", "a, a", "s, s", "ar
              "f, 0, 1, 5", "arr, 1, 1", "arr, x -> x > 1", "'s'", "arr, 's'", "b, 'x'"]  # fmt: skip
 
 
+@pytest.mark.slow  # thousands of calls that Spark refuses, each with a stack trace to carry over
 def test_the_functions_of_the_allow_list_have_the_types_that_spark_gives(frame):
     """Every rule against Spark, on the first arguments that both take."""
     wrong, untried = {}, []

@@ -272,6 +272,7 @@ def test_a_jvm_that_cannot_start_is_quoted_without_a_stack() -> None:
     assert answer.err == ""
 
 
+@pytest.mark.slow  # JVMs that start JVMs
 def test_local_cluster_runs_python_in_executors_of_its_own_and_ends_them() -> None:
     facts = run(OWN_EXECUTORS).facts()
     assert facts["total"] == 4950
