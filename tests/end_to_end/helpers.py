@@ -28,6 +28,7 @@ def papilio(
     return subprocess.run(
         [sys.executable, "-m", "engine", *map(str, arguments)],
         cwd=ROOT,
+        check=False,
         env=environment_for(home, environment),
         capture_output=True,
         text=True,
