@@ -178,7 +178,7 @@ import tomllib
 
 with open("pyproject.toml", "rb") as file:
     extras = tomllib.load(file)["project"]["optional-dependencies"]
-lines = [line for extra in sys.argv[1:] for line in extras[extra]]
+lines = [line for extra in dict.fromkeys(sys.argv[1:]) for line in extras[extra]]
 print("\n".join(line for line in lines if "[" not in line))  # a constraint may not name extras
 EOF
 }
