@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from engine.cli._workflow import Given, takes_workflow
 from engine.cli.store import json_option, print_json
-
-if TYPE_CHECKING:
-    from engine.cli._display import Display
-    from engine.model.binding import Bound
+from engine.errors import BadInput
 
 
 @click.command(name="run")
 @takes_workflow
-@click.option(
-    "--granularity",
-    type=click.Choice(["fused"]),
-    default="fused",
-    show_default=True,
-    help="What runs as one Spark plan.",
-)
 @click.option(
     "--master",
     default="local[*]",
@@ -39,7 +28,6 @@ if TYPE_CHECKING:
 @json_option
 def command(
     given: Given,
-    granularity: str,
     master: str,
     driver_memory: int | None,
     confs: tuple[str, ...],
@@ -57,36 +45,28 @@ def command(
     bound.raise_errors()
     from engine.cli._display import Display
 
-    extra = dict(conf.split("=", 1) for conf in confs if "=" in conf)
     quiet = as_json or events == "-"
     with Display(bound, quiet=quiet) as display:
-        summary = _run(bound, master, driver_memory, extra, parallel, run_dir, events, trust, given.store, display)
+        # Spark's own modules take a moment to load; the display is up by then.
+        from engine.spark.launch import launch
+        from engine.spark.runner import RunSettings
+        from engine.spark.session import SparkSettings
+
+        settings = RunSettings(
+            spark=SparkSettings(master=master, driver_memory_mb=driver_memory, extra=dict(map(_conf, confs))),
+            folder=run_dir,
+            parallel_units=parallel,
+            trusted=trust,
+        )
+        summary = launch(bound, settings, store=given.store, events=events, listener=display.show)
     if as_json:
         print_json(summary)
     elif not quiet:
         display.print_summary(summary)
 
 
-def _run(
-    bound: Bound,
-    master: str,
-    driver_memory: int | None,
-    extra: dict[str, str],
-    parallel: int | None,
-    run_dir: Path | None,
-    events: str | None,
-    trust: bool,
-    store: str | None,
-    display: Display,
-) -> dict[str, Any]:
-    from engine.spark.launch import launch
-    from engine.spark.runner import RunSettings
-    from engine.spark.session import SparkSettings
-
-    settings = RunSettings(
-        spark=SparkSettings(master=master, driver_memory_mb=driver_memory, extra=extra),
-        folder=run_dir,
-        parallel_units=parallel,
-        trusted=trust,
-    )
-    return launch(bound, settings, store=store, events=events, listener=display.show)
+def _conf(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise BadInput(f"--spark-conf {text}: write it as name=value")
+    return name, value
