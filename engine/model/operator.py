@@ -298,10 +298,6 @@ class Operator(BaseModel):
         """Import lines the script needs for this operator beyond PySpark's own."""
         return ()
 
-    def script_preamble(self, name: str) -> str:
-        """A definition the script needs before `main`, for a node whose variable is `name`."""
-        return ""
-
     # -- facts about this instance
 
     def is_repeatable(self) -> bool:

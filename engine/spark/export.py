@@ -132,9 +132,6 @@ class _Writer:
         elif operator.role is Role.STAGING:
             self.keep(node, operator.output_ports()[0].name, _first(inputs))
         else:
-            preamble = operator.script_preamble(self.names[node])
-            if preamble:
-                self.preambles.append(preamble.rstrip() + "\n\n\n")
             self.activity(node, operator.build(BuildInputs(inputs), tools))
             self.preambles.extend(f"{text}\n\n\n" for text in tools.definitions.values())
         self.lines.append("")
