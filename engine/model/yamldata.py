@@ -162,6 +162,8 @@ def _float(dumper: Any, value: float) -> Any:
         text = ".inf" if value > 0 else "-.inf"
     else:
         text = repr(value)
+        if "e" in text and "." not in text:
+            text = text.replace("e", ".0e")  # YAML 1.1 knows a float by its point; without one it writes a tag
     return dumper.represent_scalar("tag:yaml.org,2002:float", text)
 
 

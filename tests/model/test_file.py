@@ -6,7 +6,7 @@ import os
 import stat
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.errors import BadInput
@@ -126,5 +126,6 @@ _DATA = st.recursive(
 
 
 @given(_DATA)
+@example({"large": 1e16, "small": 5e-324, "minus": -1e300})
 def test_any_plain_data_comes_back_from_its_yaml(data):
     assert read_yaml(write_yaml(data), "x")[0] == data
