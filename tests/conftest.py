@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytest_plugins = ["tests.fixtures_postgres"]
+
+# A busy machine is no bug, so examples have no deadline. In CI the same examples are tried each time: a change is
+# judged by what it changed, and new examples are for those who can look into what they find.
+settings.register_profile("papilio", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("papilio")
 
 
 @pytest.fixture(scope="session")
