@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
-from engine.model.binding import Bound
+from engine.model.binding import Bound, Link
 from engine.model.operator import Category, Role
 
 _Node = TypeVar("_Node", str, int)
@@ -29,6 +29,8 @@ class Flow:
 
     kinds: Mapping[str, Kind]
     edges: tuple[tuple[str, str], ...]
+    # Edges whose rows a row-synchronized activity needs all before its own rows pass: a lookup's reference.
+    references: frozenset[tuple[str, str]] = frozenset()
     successors: Mapping[str, list[str]] = field(init=False, repr=False)
     predecessors: Mapping[str, list[str]] = field(init=False, repr=False)
 
@@ -45,7 +47,17 @@ class Flow:
 def flow_of(bound: Bound) -> Flow:
     """A bound workflow as a flow. Several edges between the same two nodes count once."""
     edges = dict.fromkeys((link.source, link.target) for link in bound.links)
-    return Flow({node: _kind(bound, node) for node in bound.order}, tuple(edges))
+    main = {(link.source, link.target) for link in bound.links if not is_reference(bound, link)}
+    kinds = {node: _kind(bound, node) for node in bound.order}
+    return Flow(kinds, tuple(edges), frozenset(edge for edge in edges if edge not in main))
+
+
+def is_reference(bound: Bound, link: Link) -> bool:
+    """Whether all rows of a link are needed before the row-synchronized activity it ends on can begin."""
+    operator = bound.operators[link.target]
+    if operator.role is not Role.ACTIVITY or operator.category is not Category.ROW_SYNCHRONIZED:
+        return False
+    return link.target_port != operator.input_ports()[0].name
 
 
 def _kind(bound: Bound, node: str) -> Kind:

@@ -2,7 +2,8 @@
 
 The paper's listing tests `visited` before it looks at a component's kind, so that a block component first reached
 through one tree never gets the edge from another tree that feeds it as well. Here every edge between two trees is
-kept. A row-synchronized component with several inputs (a lookup) belongs to the tree that reaches it first.
+kept. A lookup belongs to the tree of its main rows, never to that of its reference, which it needs whole. A
+component that two trees reach belongs to the first.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def execution_trees(flow: Flow) -> Trees:
                 ways.pop()
                 path.pop()
                 continue
-            if node in tree_of:
+            if node in tree_of or (path[-1], node) in flow.references:
                 continue
             if flow.kinds[node] in (Kind.BLOCKING, Kind.SEMI_BLOCKING):
                 plant(node)

@@ -1,0 +1,212 @@
+"""Units of scheduling at each granularity, and the subflows that the mixed policy runs side by side.
+
+`operator` makes every node a unit, `subflow` the lines between boundaries (BreakIntoSubflows), `tree` the execution
+trees; `fused` has units of its own (see `fused`). Where rows are written is always a unit of its own, the writer. A
+unit that would wait for its own rows, because an activity in it looks up what was made of them, is cut there.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engine.model.binding import Bound, Link
+from engine.model.operator import Category, Role, Source
+from engine.partition.flow import Flow, Kind, flow_of, is_reference
+from engine.partition.trees import execution_trees
+
+
+class Granularity(StrEnum):
+    """How much is scheduled as one."""
+
+    OPERATOR = "operator"
+    SUBFLOW = "subflow"
+    TREE = "tree"
+    FUSED = "fused"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Nodes that are one unit, in topological order, and the subflow they belong to."""
+
+    id: str
+    nodes: tuple[str, ...]
+    group: str
+
+
+def divide(bound: Bound, granularity: Granularity) -> list[Part]:
+    """The units of a workflow in topological order. Linear in nodes and edges."""
+    if granularity is Granularity.OPERATOR:
+        groups = _groups(bound)
+        return [Part(node, (node,), groups[node]) for node in bound.order]
+    flow = flow_of(bound)
+    key: Mapping[str, Hashable]
+    if granularity is Granularity.TREE:
+        key = {node: tree.id for tree in execution_trees(flow).trees for node in tree.nodes}
+    else:
+        key = {node: _is_line(bound, flow, node) or node for node in bound.order}
+    parts = _joined_parts(bound, key, dict.fromkeys(bound.order, 0))
+    circles = _circles(bound, parts)
+    if circles:
+        marks = _reference_marks(bound)
+        cut = {node: marks[node] for part in circles for node in parts[part]}
+        parts = _joined_parts(bound, key, {node: cut.get(node, 0) for node in bound.order})
+    return [Part(nodes[0], nodes, nodes[0]) for nodes in _in_order(bound, parts)]
+
+
+def _joined_parts(bound: Bound, key: Mapping[str, Hashable], marks: Mapping[str, int]) -> list[tuple[str, ...]]:
+    """Nodes of one key and one mark, joined along the links by which rows can be pipelined."""
+
+    def together(link: Link) -> bool:
+        source, target = link.source, link.target
+        return (
+            key[source] == key[target]
+            and marks[source] == marks[target]
+            and not is_reference(bound, link)
+            and not _is_written(bound, source)
+            and not _is_written(bound, target)
+        )
+
+    parts = _components(bound, bound.order, together)
+    return [inner for part in parts for inner in _computed_once(bound, part)]
+
+
+def _circles(bound: Bound, parts: list[tuple[str, ...]]) -> set[int]:
+    """The parts that wait for themselves: rows leave them and come back as something that is needed whole."""
+    import networkx as nx
+
+    part_of = {node: number for number, part in enumerate(parts) for node in part}
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_nodes_from(range(len(parts)))
+    alone = set()
+    for link in bound.links:
+        source, target = part_of[link.source], part_of[link.target]
+        if source != target:
+            graph.add_edge(source, target)
+        elif is_reference(bound, link):
+            alone.add(source)
+    return alone | {part for found in nx.strongly_connected_components(graph) if len(found) > 1 for part in found}
+
+
+def memory_intensive(bound: Bound, nodes: Iterable[str]) -> int:
+    """How many of the nodes hold rows: blocking and semi-blocking activities."""
+    return sum(bound.operators[node].category is not Category.ROW_SYNCHRONIZED for node in nodes)
+
+
+def _is_written(bound: Bound, node: str) -> bool:
+    return bound.role(node) in (Role.TARGET, Role.STAGING)
+
+
+def _is_line(bound: Bound, flow: Flow, node: str) -> bool:
+    """Whether rows can be pipelined through a node: row-synchronized, or the reader of one line."""
+    if bound.role(node) is Role.SOURCE:
+        return len(bound.outgoing.get(node, ())) == 1
+    return flow.kinds[node] is Kind.ROW_SYNCHRONIZED
+
+
+def _reference_marks(bound: Bound) -> dict[str, int]:
+    """The most inputs needed whole that a way from a source to each node passes."""
+    marks: dict[str, int] = {}
+    for node in bound.order:
+        before = (marks[link.source] + is_reference(bound, link) for link in bound.incoming.get(node, ()))
+        marks[node] = max(before, default=0)
+    return marks
+
+
+def _components(bound: Bound, nodes: Iterable[str], together: Callable[[Link], bool]) -> list[tuple[str, ...]]:
+    """The nodes, joined along the links for which `together` holds; each component in topological order."""
+    inside = dict.fromkeys(nodes)
+    position = {node: index for index, node in enumerate(inside)}
+    seen: set[str] = set()
+    found = []
+    for start in inside:
+        if start in seen:
+            continue
+        seen.add(start)
+        members = [start]
+        for at in members:  # grows while it is walked
+            for link in (*bound.outgoing.get(at, ()), *bound.incoming.get(at, ())):
+                other = link.target if link.source == at else link.source
+                if other in inside and other not in seen and together(link):
+                    seen.add(other)
+                    members.append(other)
+        found.append(tuple(sorted(members, key=position.__getitem__)))
+    return found
+
+
+def _computed_once(bound: Bound, nodes: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """A unit with several results computes each from its inputs again; where that is dear or wrong, it is cut."""
+    inside = set(nodes)
+    results = [node for node in nodes if any(link.target not in inside for link in bound.outgoing.get(node, ()))]
+    if len(results) <= 1 or all(_cheap(bound, node) for node in nodes):
+        return [nodes]
+    return _components(
+        bound, nodes, lambda link: link.target in inside and len(bound.outgoing.get(link.source, ())) == 1
+    )
+
+
+def _cheap(bound: Bound, node: str) -> bool:
+    operator = bound.operators[node]
+    if isinstance(operator, Source):
+        return operator.columnar
+    return operator.category is Category.ROW_SYNCHRONIZED and operator.is_repeatable() and not operator.needs_trust
+
+
+def _in_order(bound: Bound, parts: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The parts, each behind all that feed it; as near to the order of the nodes as that allows."""
+    part_of = {node: number for number, part in enumerate(parts) for node in part}
+    edges = {(part_of[link.source], part_of[link.target]) for link in bound.links}
+    following: dict[int, list[int]] = {number: [] for number in range(len(parts))}
+    waiting = dict.fromkeys(following, 0)
+    for source, target in sorted(edges):
+        if source != target:
+            following[source].append(target)
+            waiting[target] += 1
+    ready = deque(number for number, count in waiting.items() if count == 0)
+    ordered = []
+    while ready:
+        number = ready.popleft()
+        ordered.append(parts[number])
+        for target in following[number]:
+            waiting[target] -= 1
+            if waiting[target] == 0:
+                ready.append(target)
+    assert len(ordered) == len(parts), "units wait for each other in a circle"
+    return ordered
+
+
+# ---------------------------------------------------------------- subflows of single operators
+
+
+def _groups(bound: Bound) -> dict[str, str]:
+    """The subflow of each node, for units that are single operators.
+
+    Lines are as BreakIntoSubflows has them, with their readers and writers. The boundaries that follow each other
+    are the core of the workflow, and one subflow: there the memory-intensive activities stand that `theta` counts.
+    A subflow that would wait for itself is cut.
+    """
+    flow = flow_of(bound)
+    kinds = {}
+    for node in bound.order:
+        if _is_line(bound, flow, node):
+            kinds[node] = "line"
+        elif bound.role(node) is Role.ACTIVITY:
+            kinds[node] = "core"
+        else:
+            kinds[node] = "writer" if _is_written(bound, node) else "reader"
+    marks: dict[str, int] = {}
+    for node in bound.order:
+        marks[node] = max(
+            (marks[link.source] + (not _joined(kinds, link)) for link in bound.incoming.get(node, ())), default=0
+        )
+    parts = _components(
+        bound, bound.order, lambda link: _joined(kinds, link) and marks[link.source] == marks[link.target]
+    )
+    return {node: part[0] for part in parts for node in part}
+
+
+def _joined(kinds: Mapping[str, str], link: Link) -> bool:
+    pair = kinds[link.source], kinds[link.target]
+    return pair in (("line", "line"), ("core", "core"), ("line", "writer"))

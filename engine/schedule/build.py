@@ -1,0 +1,85 @@
+"""From a workflow's parts to the units and queues that are scheduled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from engine.model.binding import Bound, Link
+from engine.model.operator import Category, Mode, PassOn, Role, Target
+from engine.partition.flow import is_reference
+from engine.partition.units import Granularity, Part, divide, memory_intensive
+from engine.schedule.graph import QueueSpec, UnitSpec, Work
+
+Port = tuple[str, str]  # node, port
+
+
+@dataclass
+class PackUnits:
+    """The units of a workflow whose rows travel in packs, and who reads what from whom."""
+
+    parts: dict[str, Part] = field(default_factory=dict)
+    units: tuple[UnitSpec, ...] = ()
+    queues: tuple[QueueSpec, ...] = ()
+    links: dict[str, Link] = field(default_factory=dict)  # queue → the link whose end it feeds
+    sources: dict[str, Port] = field(default_factory=dict)  # queue → the node and port whose packs it holds
+    ports: dict[str, dict[Port, list[str]]] = field(default_factory=dict)  # unit → its outputs and their queues
+
+
+def passes_on(bound: Bound, node: str) -> bool:
+    """Whether those behind a recordset read the very rows that enter it, so that they need not wait for it."""
+    operator = bound.operators[node]
+    if operator.role is Role.STAGING:
+        return True
+    if not isinstance(operator, Target) or not operator.lossless:
+        return False
+    return operator.mode is Mode.OVERWRITE or operator.pass_on is PassOn.DELIVERED
+
+
+def packs_of(bound: Bound, link: Link) -> Port:
+    """The node and port whose packs travel over a link: behind a recordset that passes them on, its producer's."""
+    node, port = link.source, link.source_port
+    while passes_on(bound, node):
+        node, port = bound.producers(node)[0]
+    return node, port
+
+
+def pack_units(bound: Bound, granularity: Granularity, queue_packs: int | None) -> PackUnits:
+    """Units and bounded queues at a granularity whose rows travel in packs. Linear in nodes and edges."""
+    made = PackUnits()
+    part_of: dict[str, Part] = {}
+    for part in divide(bound, granularity):
+        if bound.role(part.nodes[0]) is Role.STAGING:
+            continue  # nothing is done there: its packs are read where they come from
+        made.parts[part.id] = part
+        part_of.update(dict.fromkeys(part.nodes, part))
+    work = {id_: _work(bound, part) for id_, part in made.parts.items()}
+    made.units = tuple(
+        UnitSpec(part.id, number, work[part.id], part.nodes, memory_intensive(bound, part.nodes), part.group)
+        for number, part in enumerate(made.parts.values())
+    )
+    made.ports = {id_: {} for id_ in made.parts}
+    queues = []
+    for link in bound.links:
+        if link.target not in part_of:
+            continue
+        node, port = packs_of(bound, link)
+        producer, consumer = part_of[node], part_of[link.target]
+        if producer is consumer and (node, port) == (link.source, link.source_port):
+            continue
+        id_ = f"{link.source}.{link.source_port} > {link.target}.{link.target_port}"
+        whole = work[consumer.id] is not Work.BLOCK and is_reference(bound, link)
+        queues.append(QueueSpec(id_, producer.id, consumer.id, queue_packs, whole))
+        made.links[id_] = link
+        made.sources[id_] = node, port
+        made.ports[producer.id].setdefault((node, port), []).append(id_)
+    made.queues = tuple(queues)
+    return made
+
+
+def _work(bound: Bound, part: Part) -> Work:
+    operators = [bound.operators[node] for node in part.nodes]
+    if any(
+        operator.category is not Category.ROW_SYNCHRONIZED or operator.role is Role.TARGET for operator in operators
+    ):
+        return Work.BLOCK
+    return Work.SOURCE if operators[0].role is Role.SOURCE else Work.STREAM

@@ -1,0 +1,68 @@
+"""How many splits a tree's input is cut into (shared caching, section 4.2, theorem 1 and algorithm 3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TreeMeasures:
+    """What algorithm 3 measures on a sample of a tree's input."""
+
+    activities: int  # n
+    rows: int  # N: those that the staggering activity takes
+    net_seconds: float  # c: for all rows in all activities, without the miscellaneous time
+    misc_seconds: float  # t0: of one activity for one split
+    row_seconds: float  # lambda: of one row in the staggering activity
+    staggering: str = ""  # the slowest activity
+
+    def scaled(self, factor: float) -> TreeMeasures:
+        """The measures for an input `factor` times as large: the net time is linear in the rows."""
+        rows, net = round(self.rows * factor), self.net_seconds * factor
+        return TreeMeasures(self.activities, rows, net, self.misc_seconds, self.row_seconds, self.staggering)
+
+
+def optimal_degree(measures: TreeMeasures) -> int:
+    """Theorem 1: m = sqrt((c - lambda N) / t0), at least one and at most one split a row."""
+    rest = measures.net_seconds - measures.row_seconds * measures.rows
+    if rest <= 0:
+        return 1  # one activity takes all the time: there is nothing to overlap
+    if measures.misc_seconds <= 0:
+        return max(1, measures.rows)
+    degree = round(math.sqrt(rest / measures.misc_seconds))
+    return max(1, min(degree, max(1, measures.rows)))
+
+
+def pipeline_seconds(measures: TreeMeasures, splits: int) -> float:
+    """The time of a pipeline over `splits` even splits (section 4.2)."""
+    net, misc = measures.net_seconds, measures.misc_seconds
+    slowest = measures.row_seconds * measures.rows
+    return (net - slowest) / splits + misc * splits + slowest + (measures.activities - 1) * misc
+
+
+def least_seconds(measures: TreeMeasures) -> float:
+    """The time at the optimal degree, as theorem 1 gives it."""
+    slowest = measures.row_seconds * measures.rows
+    rest = max(0.0, measures.net_seconds - slowest)
+    return 2 * math.sqrt(measures.misc_seconds * rest) + slowest + (measures.activities - 1) * measures.misc_seconds
+
+
+def measured(
+    activities: Sequence[str],
+    rows: Sequence[int],
+    empty_seconds: float,
+    sequential: Sequence[float],
+) -> TreeMeasures:
+    """Algorithm 3 from its measurements.
+
+    `empty_seconds` is the time of all activities over no rows, `sequential` that of each over the sample, one after
+    the other, and `rows` what each took. The slowest is the staggering activity.
+    """
+    count = len(activities)
+    misc = empty_seconds / count
+    net = [max(0.0, seconds - misc) for seconds in sequential]
+    slowest = max(range(count), key=net.__getitem__)
+    taken = max(1, rows[slowest])
+    return TreeMeasures(count, taken, sum(net), misc, net[slowest] / taken, activities[slowest])

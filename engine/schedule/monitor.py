@@ -1,0 +1,458 @@
+"""The monitor: decides which unit goes on, keeps the queues, knows when each unit has finished.
+
+A state machine without I/O (scheduling, sections 3.1 and 6). A backend asks `decide` what to do, does it, and tells
+with `report` what came of it. The same monitor drives Spark and the simulation.
+
+A unit's turn ends when its time slot is over, when its queues are empty, or when a consumer's queue is full; how many
+packs it may take is reckoned beforehand from the queues and from what was measured. A unit is finished when its
+producers are finished and its queues are empty, a source when it is exhausted. What a turn gives beyond the room of
+a queue waits in the unit's own outbox, so that a queue is never fuller than its capacity.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from operator import attrgetter
+
+from engine.schedule.graph import ScheduleGraph, UnitSpec, Work
+from engine.schedule.messages import Message
+from engine.schedule.policy import Policy
+from engine.schedule.queues import Pack, Queue, QueueStatistics
+
+_number = attrgetter("number")
+
+
+class Step(StrEnum):
+    """What a unit does in one turn."""
+
+    READ = "read"  # a source reads packs
+    PROCESS = "process"  # packs are worked on as they come
+    ABSORB = "absorb"  # packs move out of the queues into the unit's own area
+    WHOLE = "whole"  # a blocking unit works on all it has
+    DELIVER = "deliver"  # packs of the outbox find room at last
+
+
+class Unit:
+    """A unit as the monitor knows it."""
+
+    __slots__ = (
+        "activations", "exhausted", "finished", "group", "id", "inputs", "last_message", "number", "outbox",
+        "outputs", "producers_left", "queue_packs", "queue_rows", "ready", "references", "rows_absorbed", "rows_in",
+        "rows_out", "rows_read", "running", "seconds", "spec", "stalled", "work", "worked",
+    )  # fmt: skip
+
+    def __init__(self, spec: UnitSpec) -> None:
+        self.spec = spec
+        self.id = spec.id
+        self.number = spec.number
+        self.work = spec.work
+        self.group: Group
+        self.inputs: list[Queue] = []  # streamed, or absorbed by a blocking unit
+        self.references: list[Queue] = []  # needed whole before the first pack is worked on
+        self.outputs: list[Queue] = []
+        self.outbox: deque[tuple[Pack, tuple[Queue, ...]]] = deque()
+        self.producers_left = 0
+        self.stalled = True
+        self.last_message = False  # no producer will send any more
+        self.finished = False
+        self.running = False
+        self.ready = False
+        self.exhausted = False  # of a source: all of it is read
+        self.worked = False  # of a blocking unit: it has worked on all it had
+        self.queue_rows = 0
+        self.queue_packs = 0
+        self.rows_in = 0
+        self.rows_out = 0
+        self.rows_absorbed = 0
+        self.rows_read = 0  # of a source
+        self.seconds = 0.0
+        self.activations = 0
+
+    def has_room(self) -> bool:
+        """Whether no consumer's queue is full."""
+        return all(queue.room > 0 for queue in self.outputs)
+
+    def references_whole(self) -> bool:
+        """Whether all that it looks up in has come and was taken."""
+        return all(queue.producer.finished and not queue.packs for queue in self.references)
+
+    def can_go(self) -> bool:
+        """Whether it is a candidate: it has something to do and room for what it gives."""
+        if self.finished or self.running:
+            return False
+        if self.outbox:
+            return all(queue.room > 0 for queue in self.outbox[0][1])
+        if self.work is Work.BLOCK:
+            return self.queue_packs > 0 or (self.last_message and not self.worked)
+        if self.references and not self.references_whole():
+            return any(queue.packs for queue in self.references)
+        if self.work is Work.SOURCE:
+            return not self.exhausted and self.has_room()
+        return self.queue_packs > 0 and self.has_room()
+
+    def is_done(self) -> bool:
+        """The rule of section 3.1 for the set of finished nodes."""
+        if self.outbox or self.running:
+            return False
+        if self.work is Work.SOURCE:
+            return self.exhausted and not self.queue_packs
+        if not self.last_message or self.queue_packs:
+            return False
+        return self.worked or self.work is Work.STREAM
+
+
+class Group:
+    """Units under one policy: all of them, or the units of one subflow. One of them runs at a time."""
+
+    __slots__ = ("last", "left", "name", "policy", "ready", "running", "units", "waits_for")
+
+    def __init__(self, name: str, policy: Policy, units: list[Unit], waits_for: set[str]) -> None:
+        self.name = name
+        self.policy = policy
+        self.units = units
+        self.waits_for = waits_for
+        self.ready: list[Unit] = []  # the candidates, by number
+        self.running: Unit | None = None
+        self.last = -1
+        self.left = len(units)
+
+
+@dataclass(slots=True)
+class Activation:
+    """One turn of one unit."""
+
+    number: int
+    unit: Unit
+    step: Step
+    take: list[tuple[Queue, int]] = field(default_factory=list)  # packs from the front of these queues
+    read_packs: int = 0  # of a source: how many at most
+    deliver: int = 0  # packs from the front of the outbox
+
+    @property
+    def packs(self) -> int:
+        """How many packs the turn is about."""
+        return self.read_packs or self.deliver or sum(count for _, count in self.take)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a turn."""
+
+    seconds: float
+    produced: Sequence[tuple[Pack, tuple[Queue, ...]]] = ()
+    rows_read: int = 0  # of a source
+    exhausted: bool = False  # of a source: nothing is left to read
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A decision with all that led to it."""
+
+    activation: Activation
+    policy: str
+    group: str
+    scores: list[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a turn may take."""
+
+    pack_rows: int
+    slot_seconds: float = 0.0  # 0: until the input is exhausted
+
+
+class Monitor:
+    """All units and queues of a run, and who goes on."""
+
+    def __init__(
+        self,
+        graph: ScheduleGraph,
+        policies: Mapping[str, Policy],
+        limits: Limits,
+        *,
+        on_decision: Callable[[Decided], None] | None = None,
+        on_spill: Callable[[Queue], None] | None = None,
+        on_message: Callable[[str, str, Message], None] | None = None,
+    ) -> None:
+        """`policies` holds one for each group of the graph."""
+        self.graph = graph
+        self.limits = limits
+        self.statistics = QueueStatistics()
+        self.activations = 0
+        self.spills = 0
+        self.running = 0
+        self.unfinished = len(graph.units)
+        self._on_decision, self._on_spill, self._on_message = on_decision, on_spill, on_message
+        self.units = {spec.id: Unit(spec) for spec in graph.units}
+        self.queues: dict[str, Queue] = {}
+        for spec in graph.queues:
+            producer, consumer = self.units[spec.producer], self.units[spec.consumer]
+            queue = self.queues[spec.id] = Queue(spec, producer, consumer)
+            (consumer.references if spec.reference else consumer.inputs).append(queue)
+            producer.outputs.append(queue)
+        for unit in self.units.values():
+            unit.producers_left = len({queue.producer for queue in graph.inputs[unit.id]})
+        providers = graph.providers()
+        self.groups: dict[str, Group] = {}
+        for name, specs in graph.groups().items():
+            units = [self.units[spec.id] for spec in specs]
+            group = self.groups[name] = Group(name, policies[name], units, set(providers[name]))
+            for unit in units:
+                unit.group = group
+            group.policy.begin(graph)
+        for unit in self.units.values():
+            unit.last_message = unit.producers_left == 0
+            self._refresh(unit)
+
+    # -- deciding
+
+    @property
+    def finished(self) -> bool:
+        """Whether every unit has finished: V = V_FIN."""
+        return self.unfinished == 0
+
+    def idle_groups(self) -> list[Group]:
+        """The groups whose turn it can be: candidates, nobody running, their providers finished."""
+        return [
+            group
+            for group in self.groups.values()
+            if group.ready and group.running is None and not group.waits_for and group.left
+        ]
+
+    def decide(self, group: Group) -> Activation:
+        """Pick the next unit of a group with candidates, by its policy, and say how much it may do."""
+        policy, ready = group.policy, group.ready
+        unit = policy.pick(ready, group.last)
+        assert isinstance(unit, Unit)
+        activation = self._turn(unit, policy)
+        if self._on_decision is not None:
+            scores = [(candidate.id, policy.score(candidate, group.last)) for candidate in ready]
+            self._on_decision(Decided(activation, policy.name, group.name, scores))
+        self._begin(group, unit)
+        return activation
+
+    def _begin(self, group: Group, unit: Unit) -> None:
+        group.last = unit.number
+        group.running = unit
+        self.running += 1
+        unit.running = True
+        unit.stalled = False
+        if self._on_message is not None:
+            self._on_message("monitor", unit.id, Message.RESUME)
+        self._refresh(unit)
+
+    def _turn(self, unit: Unit, policy: Policy) -> Activation:
+        """What the unit does in this turn, and with how many packs (the stopping rules, reckoned beforehand)."""
+        self.activations += 1
+        number, slot = self.activations, self.limits.slot_seconds if policy.timed else 0.0
+        if unit.outbox:
+            return Activation(number, unit, Step.DELIVER, deliver=self._deliverable(unit, slot))
+        if unit.work is Work.BLOCK:
+            if unit.queue_packs:
+                return Activation(number, unit, Step.ABSORB, [(q, len(q.packs)) for q in unit.inputs if q.packs])
+            return Activation(number, unit, Step.WHOLE)
+        if unit.references and any(queue.packs for queue in unit.references):
+            return Activation(number, unit, Step.ABSORB, [(q, len(q.packs)) for q in unit.references if q.packs])
+        if unit.work is Work.SOURCE:
+            return Activation(number, unit, Step.READ, read_packs=self._allowed(unit, unit.rows_read, slot))
+        left = self._allowed(unit, unit.rows_in - unit.rows_absorbed, slot)
+        take = []
+        for queue in unit.inputs:
+            count = min(left, len(queue.packs))
+            if count:
+                take.append((queue, count))
+                left -= count
+        return Activation(number, unit, Step.PROCESS, take)
+
+    def _allowed(self, unit: Unit, rows: int, slot: float) -> int:
+        """How many packs: as its measured rate fits into the slot, and as the consumers' queues can take."""
+        allowed = 1 << 40
+        if slot:
+            measured = slot * rows / unit.seconds / self.limits.pack_rows if unit.seconds > 0 else 1
+            allowed = max(1, int(measured))
+        for queue in unit.outputs:
+            if queue.capacity is not None:
+                share = queue.passed_rows / rows if rows else 1.0
+                room = queue.room
+                if share * allowed > room:
+                    allowed = max(1, int(room / share))
+        return allowed
+
+    def _deliverable(self, unit: Unit, slot: float) -> int:
+        """How many packs of the outbox have room; with a time slot, no more than the consumers work off in one."""
+        most = len(unit.outbox)
+        if slot:
+            for queue in unit.outputs:
+                consumer = queue.consumer
+                if consumer.work is not Work.BLOCK:
+                    rate = consumer.rows_in / consumer.seconds if consumer.seconds > 0 else 0.0
+                    most = min(most, max(1, int(slot * rate / self.limits.pack_rows)))
+        added: dict[Queue, int] = {}
+        for count, (_, queues) in enumerate(unit.outbox):
+            if count == most or any(added.get(queue, 0) >= queue.room for queue in queues):
+                return count
+            for queue in queues:
+                added[queue] = added.get(queue, 0) + 1
+        return most
+
+    # -- what came of it
+
+    def report(self, activation: Activation, outcome: Outcome, now: float) -> None:
+        """A turn is over: its packs leave the queues, what it gave enters those that have room."""
+        unit, statistics = activation.unit, self.statistics
+        statistics.clock(now)
+        taken = 0
+        for queue, count in activation.take:
+            for _ in range(count):
+                pack = queue.take()
+                taken += pack.rows
+                if queue.capacity is not None:
+                    statistics.release(pack)
+            self._refresh(queue.producer)
+        unit.rows_in += taken
+        unit.seconds += outcome.seconds
+        unit.activations += 1
+        if activation.step is Step.ABSORB:
+            unit.rows_absorbed += taken
+        elif activation.step is Step.WHOLE:
+            unit.worked = True
+        unit.rows_read += outcome.rows_read
+        if outcome.exhausted:
+            unit.exhausted = True
+        if outcome.produced:
+            unit.outbox.extend(outcome.produced)
+        if activation.step is Step.DELIVER:
+            self._deliver(unit, activation.deliver)
+        elif unit.outbox:
+            most = len(unit.outbox)
+            if activation.step is Step.WHOLE and unit.group.policy.timed:
+                most = self._deliverable(unit, self.limits.slot_seconds)
+            self._deliver(unit, most)
+        self._end(unit)
+
+    def _end(self, unit: Unit) -> None:
+        """The unit has stopped: stalled, or finished."""
+        group = unit.group
+        group.running = None
+        self.running -= 1
+        unit.running = False
+        unit.stalled = True
+        if self._on_message is not None:
+            self._on_message(unit.id, "monitor", Message.STALL)
+        if unit.is_done():
+            self._finish(unit)
+        else:
+            self._refresh(unit)
+
+    def _deliver(self, unit: Unit, most: int) -> None:
+        """Packs of the outbox enter all queues that read them, in order, while there is room in each."""
+        outbox, hold = unit.outbox, self.statistics.hold
+        reached: set[Unit] = set()
+        while outbox and most:
+            pack, queues = outbox[0]
+            if any(queue.room <= 0 for queue in queues):
+                break
+            outbox.popleft()
+            most -= 1
+            unit.rows_out += pack.rows
+            for queue in queues:
+                queue.put(pack)
+                if queue.capacity is not None:  # what is staged lies on disk, and is no queue memory
+                    hold(pack)
+                reached.add(queue.consumer)
+        for consumer in reached:
+            self._refresh(consumer)
+
+    def _finish(self, unit: Unit) -> None:
+        """A unit joins the finished ones, and its consumers hear that nothing more comes."""
+        waiting = [unit]
+        while waiting:
+            done = waiting.pop()
+            if done.finished:
+                continue
+            done.finished = True
+            self.unfinished -= 1
+            self._refresh(done)
+            self._say(done.id, "monitor", Message.TERMINATE)
+            group = done.group
+            group.left -= 1
+            if group.left == 0:
+                for other in self.groups.values():
+                    other.waits_for.discard(group.name)
+            for consumer in dict.fromkeys(queue.consumer for queue in done.outputs):
+                self._say(done.id, consumer.id, Message.END_OF_DATA)
+                consumer.producers_left -= 1
+                consumer.last_message = consumer.producers_left == 0
+                if consumer.is_done() and not consumer.finished:
+                    waiting.append(consumer)
+                else:
+                    self._refresh(consumer)
+
+    def _say(self, sender: str, receiver: str, message: Message) -> None:
+        if self._on_message is not None:
+            self._on_message(sender, receiver, message)
+
+    def _refresh(self, unit: Unit) -> None:
+        """Bring the list of candidates up to date for one unit."""
+        ready = unit.can_go()
+        if ready is unit.ready:
+            return
+        unit.ready = ready
+        candidates = unit.group.ready
+        place = bisect_left(candidates, unit.number, key=_number)
+        if ready:
+            candidates.insert(place, unit)
+        else:
+            del candidates[place]
+
+    # -- no deadlock
+
+    def unblock(self) -> bool:
+        """Nothing can go on and nothing runs: look at all flags again, then let one full queue spill.
+
+        A queue fills up for good where its consumer waits for the whole of another input that comes from the
+        same rows. Such a queue may then hold twice its capacity, and more the next time.
+        """
+        for unit in self.units.values():
+            if not unit.finished:
+                self._say("monitor", unit.id, Message.DUMMY_RESUME)
+                if unit.is_done():
+                    self._finish(unit)
+                else:
+                    self._refresh(unit)
+        if self.finished or self.idle_groups():
+            return True
+        full = [queue for queue in self.queues.values() if queue.room <= 0 and not queue.consumer.finished]
+        if not full:
+            return False
+        waiting = [queue for queue in full if queue.consumer.references and not queue.consumer.references_whole()]
+        queue = min(waiting or full, key=lambda queue: (queue.bytes, queue.rows, queue.spec.id))
+        assert queue.capacity is not None
+        queue.extra += queue.capacity
+        self.spills += 1
+        if self._on_spill is not None:
+            self._on_spill(queue)
+        self._refresh(queue.producer)
+        return True
+
+    def check(self) -> None:
+        """Every invariant, for tests: counts add up, nothing is beyond its capacity, flags are true."""
+        for queue in self.queues.values():
+            assert queue.rows == sum(pack.rows for pack in queue.packs)
+            assert queue.capacity is None or len(queue.packs) <= queue.capacity + queue.extra
+        for unit in self.units.values():
+            queues = [*unit.inputs, *unit.references]
+            assert unit.queue_rows == sum(queue.rows for queue in queues)
+            assert unit.queue_packs == sum(len(queue.packs) for queue in queues)
+            assert unit.ready == unit.can_go() == (unit in unit.group.ready)
+            assert not unit.finished or (not unit.queue_packs and not unit.outbox)
+            assert unit.last_message == all(queue.producer.finished for queue in queues)
+        bounded = [queue for queue in self.queues.values() if queue.capacity is not None]
+        held: dict[int, Pack] = {id(pack): pack for queue in bounded for pack in queue.packs}
+        assert self.statistics.packs == len(held)
+        assert self.statistics.rows == sum(pack.rows for pack in held.values())

@@ -1,0 +1,133 @@
+"""Row packs and the queues that hold them, as the monitor counts them. Where their rows are is the backend's."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.schedule.graph import QueueSpec
+
+if TYPE_CHECKING:
+    from engine.schedule.monitor import Unit
+
+
+@dataclass(slots=True, eq=False)
+class Pack:
+    """Some rows that travel together. A fan-out shares it: it goes when its last holder lets go."""
+
+    rows: int
+    bytes: int
+    name: str = ""
+    holders: int = 0
+
+
+class Queue:
+    """An ordered list of packs, bounded. Only a spill, which the monitor states, takes it past its capacity."""
+
+    __slots__ = ("bytes", "capacity", "consumer", "extra", "packs", "passed_rows", "producer", "rows", "spec")
+
+    def __init__(self, spec: QueueSpec, producer: Unit, consumer: Unit) -> None:
+        self.spec = spec
+        self.producer = producer
+        self.consumer = consumer
+        self.capacity = spec.capacity_packs
+        self.extra = 0  # packs beyond the capacity that a spill allows
+        self.packs: deque[Pack] = deque()
+        self.rows = 0
+        self.bytes = 0
+        self.passed_rows = 0  # all rows that ever entered
+
+    @property
+    def room(self) -> int:
+        """How many packs still go in."""
+        if self.capacity is None:
+            return 1 << 40
+        return self.capacity + self.extra - len(self.packs)
+
+    def put(self, pack: Pack) -> None:
+        """Add a pack at the end."""
+        self.packs.append(pack)
+        rows = pack.rows
+        self.rows += rows
+        self.passed_rows += rows
+        self.bytes += pack.bytes
+        self.consumer.queue_rows += rows
+        self.consumer.queue_packs += 1
+
+    def take(self) -> Pack:
+        """Remove the first pack."""
+        pack = self.packs.popleft()
+        rows = pack.rows
+        self.rows -= rows
+        self.bytes -= pack.bytes
+        self.consumer.queue_rows -= rows
+        self.consumer.queue_packs -= 1
+        if self.extra and self.capacity is not None and len(self.packs) <= self.capacity:
+            self.extra = 0  # what was spilled has been worked off
+        return pack
+
+
+@dataclass(slots=True)
+class QueueStatistics:
+    """Average and peak of what all queues hold, weighted by time. A shared pack counts once."""
+
+    packs: int = 0
+    rows: int = 0
+    bytes: int = 0
+    max_packs: int = 0
+    max_rows: int = 0
+    max_bytes: int = 0
+    _since: float | None = None
+    _first: float = 0.0
+    _last: float = 0.0
+    _area: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
+
+    def clock(self, now: float) -> None:
+        """Time has come to `now`; until then the queues held what they hold."""
+        if self._since is None:
+            self._first = now
+        else:
+            passed = now - self._since
+            area = self._area
+            area[0] += passed * self.packs
+            area[1] += passed * self.rows
+            area[2] += passed * self.bytes
+        self._since = self._last = now
+
+    def hold(self, pack: Pack) -> None:
+        """One more holds the pack."""
+        pack.holders += 1
+        if pack.holders == 1:
+            self.packs += 1
+            self.rows += pack.rows
+            self.bytes += pack.bytes
+            if self.packs > self.max_packs:
+                self.max_packs = self.packs
+            if self.rows > self.max_rows:
+                self.max_rows = self.rows
+            if self.bytes > self.max_bytes:
+                self.max_bytes = self.bytes
+
+    def release(self, pack: Pack) -> bool:
+        """One fewer holds the pack; true when it was the last."""
+        pack.holders -= 1
+        if pack.holders:
+            return False
+        self.packs -= 1
+        self.rows -= pack.rows
+        self.bytes -= pack.bytes
+        return True
+
+    def summary(self) -> dict[str, float]:
+        """What the run's summary says of the queues."""
+        seconds = self._last - self._first
+        averages = [area / seconds if seconds > 0 else 0.0 for area in self._area]
+        return {
+            "avg_bytes": round(averages[2]),
+            "max_bytes": self.max_bytes,
+            "avg_packs": round(averages[0], 3),
+            "max_packs": self.max_packs,
+            "avg_rows": round(averages[1], 1),
+            "max_rows": self.max_rows,
+        }

@@ -1,0 +1,194 @@
+"""The simulated backend: the same monitor on a virtual clock, from costs and selectivities instead of Spark.
+
+Each unit needs so many microseconds a row and gives so many rows for each it takes. A turn also costs what the
+engine of the scheduling paper needs to wake a thread. Groups of the mixed policy run side by side on the cores.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.schedule.graph import ScheduleGraph, Work
+from engine.schedule.monitor import Activation, Decided, Limits, Monitor, Outcome, Step, Unit
+from engine.schedule.policy import Policy
+from engine.schedule.queues import Pack, Queue
+
+# The values the scheduling paper tuned (section 7.2, table 3).
+PACK_ROWS = 400
+QUEUE_PACKS = 100
+SLOT_MS = 70.0
+STALL_MS = 4.0
+
+ROW_BYTES = 100
+CORES = 2  # as the paper's machine had, and as ours has
+
+
+class Deadlock(AssertionError):
+    """Nothing can go on although not all is finished. The monitor never lets it come to this."""
+
+
+@dataclass(frozen=True)
+class UnitCost:
+    """What a unit costs and gives."""
+
+    cost_us: float = 5.0  # of each row it takes (a source: of each row it reads)
+    rows: int = 0  # of a source: how many it has
+    selectivity: float = 1.0  # rows it gives for each row it takes
+    shares: Mapping[str, float] = field(default_factory=dict)  # queue → its own selectivity, where ports differ
+    row_bytes: int = ROW_BYTES
+
+
+@dataclass
+class Simulated:
+    """What a simulated run came to."""
+
+    seconds: float
+    activations: int
+    spills: int
+    queue: dict[str, float]
+    rows_in: dict[str, int]
+    rows_out: dict[str, int]
+    delivered: dict[str, int]  # queue → all rows that ever passed
+    busy_seconds: float  # of all cores together
+
+
+class _Port:
+    """The queues that share the packs of one output."""
+
+    __slots__ = ("given", "queues", "share", "taken")
+
+    def __init__(self, queues: tuple[Queue, ...], share: float) -> None:
+        self.queues = queues
+        self.share = share
+        self.taken = 0
+        self.given = 0
+
+    def owed(self, rows: int) -> int:
+        """The rows to give after so many more were taken; fractions are carried on."""
+        self.taken += rows
+        owed = int(self.taken * self.share + 1e-9) - self.given
+        self.given += owed
+        return owed
+
+
+class Simulation:
+    """One simulated run."""
+
+    def __init__(
+        self,
+        graph: ScheduleGraph,
+        policies: Mapping[str, Policy],
+        costs: Mapping[str, UnitCost],
+        *,
+        ports: Mapping[str, list[list[str]]] | None = None,
+        pack_rows: int = PACK_ROWS,
+        slot_ms: float = SLOT_MS,
+        stall_ms: float = STALL_MS,
+        cores: int = CORES,
+        on_decision: Callable[[Decided], None] | None = None,
+        on_spill: Callable[[Queue], None] | None = None,
+        on_snapshot: Callable[[float, Monitor], None] | None = None,
+        snapshot_ms: float = 100.0,
+        **listeners: Any,
+    ) -> None:
+        """`ports` says which queues of a unit share packs; left out, each unit gives the same to all of them."""
+        self.now = 0.0
+        self.monitor = Monitor(
+            graph, policies, Limits(pack_rows, slot_ms / 1000), on_decision=on_decision, on_spill=on_spill, **listeners
+        )
+        self.costs = costs
+        self.pack_rows = pack_rows
+        # A stalled thread looks into its mailbox every `stall_ms`: it wakes after half of that, on average.
+        self.switch = stall_ms / 2000
+        self.cores = cores
+        self.on_snapshot = on_snapshot
+        self.snapshot_seconds = snapshot_ms / 1000
+        self.left = {unit.id: costs[unit.id].rows for unit in graph.units if unit.work is Work.SOURCE}
+        self.row_seconds = {id_: cost.cost_us / 1e6 for id_, cost in costs.items()}
+        self.busy = 0.0
+        self.ports: dict[str, list[_Port]] = {}
+        for unit in self.monitor.units.values():
+            names = (ports or {}).get(unit.id)
+            queues = self.monitor.queues
+            shared = [tuple(queues[name] for name in port) for port in names] if names else [tuple(unit.outputs)]
+            cost = costs[unit.id]
+            self.ports[unit.id] = [
+                _Port(port, cost.shares.get(port[0].spec.id, cost.selectivity)) for port in shared if port
+            ]
+
+    def run(self) -> Simulated:
+        """Until every unit has finished."""
+        monitor, waiting = self.monitor, []
+        heap: list[tuple[float, int, Activation, Outcome]] = []
+        next_snapshot = 0.0
+        while not monitor.finished:
+            if len(heap) < self.cores:
+                waiting = monitor.idle_groups()
+                for group in waiting[: self.cores - len(heap)]:
+                    activation = monitor.decide(group)
+                    outcome = self._carry_out(activation)
+                    seconds = outcome.seconds + self.switch
+                    self.busy += seconds
+                    heapq.heappush(heap, (self.now + seconds, activation.number, activation, outcome))
+            if not heap:
+                if not monitor.unblock():
+                    raise Deadlock(f"{monitor.unfinished} units cannot go on")
+                continue
+            end, _, activation, outcome = heapq.heappop(heap)
+            if self.on_snapshot is not None:
+                while next_snapshot < end:
+                    self.on_snapshot(next_snapshot, monitor)
+                    next_snapshot += self.snapshot_seconds
+            self.now = end
+            monitor.report(activation, outcome, end)
+        return Simulated(
+            seconds=self.now,
+            activations=monitor.activations,
+            spills=monitor.spills,
+            queue=monitor.statistics.summary(),
+            rows_in={id_: unit.rows_in for id_, unit in monitor.units.items()},
+            rows_out={id_: unit.rows_out for id_, unit in monitor.units.items()},
+            delivered={id_: queue.passed_rows for id_, queue in monitor.queues.items()},
+            busy_seconds=self.busy,
+        )
+
+    def _carry_out(self, activation: Activation) -> Outcome:
+        unit, step = activation.unit, activation.step
+        if step is Step.DELIVER:
+            return Outcome(0.0)
+        if step is Step.READ:
+            left = self.left[unit.id]
+            rows = min(left, activation.read_packs * self.pack_rows)
+            self.left[unit.id] = left = left - rows
+            return Outcome(rows * self.row_seconds[unit.id], self._packs(unit, rows), rows, left == 0)
+        if step is Step.WHOLE:
+            rows = unit.rows_absorbed
+            produced = self._packs(unit, rows)
+            return Outcome(sum(pack.rows for pack, _ in produced) * self.row_seconds[unit.id], produced)
+        rows = 0
+        for queue, count in activation.take:
+            if count == len(queue.packs):
+                rows += queue.rows
+            else:
+                packs = iter(queue.packs)
+                for _ in range(count):
+                    rows += next(packs).rows
+        if step is Step.ABSORB:
+            return Outcome(rows * self.row_seconds[unit.id])
+        return Outcome(rows * self.row_seconds[unit.id], self._packs(unit, rows))
+
+    def _packs(self, unit: Unit, rows: int) -> list[tuple[Pack, tuple[Queue, ...]]]:
+        size, width = self.pack_rows, self.costs[unit.id].row_bytes
+        produced = []
+        for port in self.ports[unit.id]:
+            owed = port.owed(rows)
+            queues = port.queues
+            while owed > size:
+                produced.append((Pack(size, size * width), queues))
+                owed -= size
+            if owed:
+                produced.append((Pack(owed, owed * width), queues))
+        return produced
