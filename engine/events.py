@@ -55,6 +55,8 @@ class RunStarted(Event):
     nodes: dict[str, dict[str, Any]]  # id → operator, title, role, category
     edges: list[list[str]]  # [node, port, node, port]
     units: dict[str, dict[str, Any]]  # id → nodes, reads, result
+    queues: dict[str, dict[str, Any]] = field(default_factory=dict)  # id → producer, consumer, capacity_packs, link
+    resumed: bool = False  # the log goes on after a kill
     protocol: int = PROTOCOL_VERSION
 
 
@@ -91,6 +93,51 @@ class UnitFinished(Event):
     seconds: float
     rows: int | None
     bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitDecided(Event):
+    """The monitor picked the next unit: the candidates with their scores, and what the unit may do in its turn."""
+
+    activation: int
+    unit: str
+    step: str
+    packs: int
+    policy: str
+    group: str
+    candidates: list[list[Any]]  # [unit, score], by number
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitActivated(Event):
+    """A turn is over: what the unit took and gave."""
+
+    activation: int
+    unit: str
+    step: str
+    packs_in: int
+    rows_in: int
+    packs_out: int
+    rows_out: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueSnapshot(Event):
+    """What every queue that is not empty holds: [packs, rows, bytes]."""
+
+    queues: dict[str, list[int]]
+    memory_bytes: int = 0  # in the memory tier
+    disk_bytes: int = 0
+    running: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueSpilled(Event):
+    """A queue goes beyond its capacity, to disk, because nothing else could go on."""
+
+    queue: str
+    packs: int  # that it may hold now
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from engine.cli._workflow import Given, takes_workflow
 from engine.cli.store import json_option, print_json
 from engine.errors import BadInput
+from engine.partition.units import Granularity
 
 
 @click.command(name="run")
@@ -19,6 +21,28 @@ from engine.errors import BadInput
     show_default=True,
     help="Where Spark is: local[n], local-cluster[n,cores,MB] or spark://host:port.",
 )
+@click.option(
+    "--granularity",
+    type=click.Choice([kind.value for kind in Granularity]),
+    default="fused",
+    show_default=True,
+    help="What is scheduled as one: operators, subflows, execution trees, or as few Spark plans as sensible.",
+)
+@click.option("--policy", default="mixed", show_default=True, help="Who is next: rr, mc, mm, mixed, or a plugin's.")
+@click.option(
+    "--theta",
+    "thetas",
+    multiple=True,
+    metavar="[SUBFLOW=]N",
+    help="Mixed: a subflow with more memory-intensive activities than this runs under mm.",
+)
+@click.option("--pack-rows", type=click.IntRange(1), metavar="N", help="Rows in a pack.")
+@click.option("--queue-packs", type=click.IntRange(1), metavar="N", help="Packs in a queue.")
+@click.option("--queue-memory", type=click.IntRange(0), metavar="MB", help="Memory of all packs; then disk.")
+@click.option("--slot-ms", type=click.FloatRange(min=0, min_open=True), metavar="N", help="The time slot of mm.")
+@click.option("--degree", metavar="N|auto", help="Pipelines side by side in a tree; auto measures it.")
+@click.option("--no-telemetry", is_flag=True, help="No decisions and no queue snapshots in the log.")
+@click.option("--resume", metavar="RUN", help="Finish a killed run from where it was.")
 @click.option("--driver-memory", type=click.IntRange(512), metavar="MB", help="Default: a quarter of the machine's.")
 @click.option("--spark-conf", "confs", multiple=True, metavar="K=V", help="One of Spark's own settings.")
 @click.option("--parallel", type=click.IntRange(1), metavar="N", help="Units at a time. Default: one a core.")
@@ -29,6 +53,16 @@ from engine.errors import BadInput
 def command(
     given: Given,
     master: str,
+    granularity: str,
+    policy: str,
+    thetas: tuple[str, ...],
+    pack_rows: int | None,
+    queue_packs: int | None,
+    queue_memory: int | None,
+    slot_ms: float | None,
+    degree: str | None,
+    no_telemetry: bool,
+    resume: str | None,
     driver_memory: int | None,
     confs: tuple[str, ...],
     parallel: int | None,
@@ -49,10 +83,28 @@ def command(
     with Display(bound, quiet=quiet) as display:
         # Spark's own modules take a moment to load; the display is up by then.
         from engine.spark.launch import launch
-        from engine.spark.runner import RunSettings
+        from engine.spark.runner import RunSettings, ScheduleSettings
         from engine.spark.session import SparkSettings
 
+        theta, own = _thetas(thetas)
+        given_values: dict[str, Any] = {
+            "pack_rows": pack_rows,
+            "queue_packs": queue_packs,
+            "slot_ms": slot_ms,
+            "theta": theta,
+        }
+        schedule = ScheduleSettings(
+            granularity=Granularity(granularity),
+            policy=policy,
+            thetas=own,
+            queue_memory_mb=queue_memory,
+            degree=_degree(degree),
+            telemetry=not no_telemetry,
+            **{name: value for name, value in given_values.items() if value is not None},
+        )
         settings = RunSettings(
+            schedule=schedule,
+            resume=resume,
             spark=SparkSettings(master=master, driver_memory_mb=driver_memory, extra=dict(map(_conf, confs))),
             folder=run_dir,
             parallel_units=parallel,
@@ -63,6 +115,31 @@ def command(
         print_json(summary)
     elif not quiet:
         display.print_summary(summary)
+
+
+def _thetas(texts: tuple[str, ...]) -> tuple[int | None, dict[str, int]]:
+    """The theta of all subflows, and those of single ones."""
+    theta, own = None, {}
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        if not value.isdecimal() or (equals and not name):
+            raise BadInput(f"--theta {text}: write it as a number, or as subflow=number")
+        if equals:
+            own[name] = int(value)
+        else:
+            theta = int(value)
+    return theta, own
+
+
+def _degree(text: str | None) -> int | None:
+    """How many pipelines; None has it measured."""
+    if text == "auto":
+        return None
+    if text is None:
+        return 1
+    if not text.isdecimal() or int(text) < 1:
+        raise BadInput(f"--degree {text}: write a number from 1 on, or auto")
+    return int(text)
 
 
 def _conf(text: str) -> tuple[str, str]:

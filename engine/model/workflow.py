@@ -34,6 +34,9 @@ class Node(_Kept):
     title: str | None = Field(None, description="What the canvas shows instead of the id.")
     note: str | None = Field(None, description="Free text about this node.")
     settings: dict[str, Any] = Field(default_factory=dict, description="The operator's settings.")
+    threads: int | None = Field(
+        None, ge=1, description="A row-synchronized activity's rows are worked on by so many at a time, in order."
+    )
 
 
 class Edge(_Kept):

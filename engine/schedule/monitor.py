@@ -236,6 +236,12 @@ class Monitor:
         self._begin(group, unit)
         return activation
 
+    def replay(self, unit: Unit, step: Step, take: list[tuple[Queue, int]], deliver: int) -> Activation:
+        """Begin a turn that was decided before, by a run that is being resumed."""
+        self.activations += 1
+        self._begin(unit.group, unit)
+        return Activation(self.activations, unit, step, take, deliver=deliver)
+
     def _begin(self, group: Group, unit: Unit) -> None:
         group.last = unit.number
         group.running = unit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,14 +52,42 @@ class UnitPlan:
 ReadHeld = Callable[[Unit, str, str], DataFrame]
 
 
-class Compiler:
-    """Compiles units of a bound workflow for one session."""
+class NodeBuilder:
+    """Builds single nodes of a bound workflow for one session; a failure knows its node."""
 
-    def __init__(self, bound: Bound, plan: FusedPlan, spark: SparkSession, place: Place, read_held: ReadHeld) -> None:
+    def __init__(self, bound: Bound, spark: SparkSession, place: Place) -> None:
         self.bound = bound
-        self.plan = plan
         self.spark = spark
         self.place = place
+
+    def build_node(self, node: str, inputs: Mapping[str, Sequence[DataFrame]], counted: list[CountedRows]) -> Built:
+        """A node's own plan. Spark's analyser confirms it here."""
+        try:
+            result = build(self.bound.operators[node], inputs, self.spark, self.place)
+            ports = counted_ports(self.bound, node)
+            if ports and isinstance(result, Split):
+                result = self._count(node, result, ports, counted)
+            return result
+        except NodeFailed:
+            raise
+        except Exception as error:
+            raise NodeFailed(node, reason_of(error)) from error
+
+    def _count(self, node: str, split: Split, ports: list[str], counted: list[CountedRows]) -> Split:
+        """Count the rows that would leave by ports nobody reads, in the job that runs anyway."""
+        observation = Observation(f"papilio-{node}")
+        counts = [F.count_if(F.expr(split.ways[port].condition)).alias(port) for port in ports]
+        frame = split.frame.observe(observation, F.count(F.lit(1)).alias("total"), *counts)
+        counted.append(CountedRows(node, tuple(ports), observation))
+        return Split(frame, split.ways, split.working, split.overlapping)
+
+
+class Compiler(NodeBuilder):
+    """Compiles fused units of a bound workflow for one session."""
+
+    def __init__(self, bound: Bound, plan: FusedPlan, spark: SparkSession, place: Place, read_held: ReadHeld) -> None:
+        super().__init__(bound, spark, place)
+        self.plan = plan
         self.read_held = read_held
 
     def compile(self, unit: Unit) -> UnitPlan:
@@ -72,31 +100,18 @@ class Compiler:
                 frame = self.frame(unit, source, port, built)
                 made.frames = dict.fromkeys(unit.ports, frame)
             else:
-                built[node] = self.build(unit, node, built, made)
+                inputs: dict[str, list[DataFrame]] = {}
+                for link in self.bound.incoming.get(node, ()):
+                    frame = self.frame(unit, link.source, link.source_port, built)
+                    inputs.setdefault(link.target_port, []).append(frame)
+                built[node] = self.build_node(node, inputs, made.counted)
         if unit.held is Held.STAGED:
             result = built[unit.result]
-            if isinstance(result, Split) and _in_one_job(result, unit.ports):
+            if isinstance(result, Split) and in_one_job(result, unit.ports):
                 made.split = result
             else:
                 made.frames = {port: port_frame(result, port) for port in unit.ports}
         return made
-
-    def build(self, unit: Unit, node: str, built: Mapping[str, Built], made: UnitPlan) -> Built:
-        inputs: dict[str, list[DataFrame]] = {}
-        for link in self.bound.incoming.get(node, ()):
-            frame = self.frame(unit, link.source, link.source_port, built)
-            inputs.setdefault(link.target_port, []).append(frame)
-        operator = self.bound.operators[node]
-        try:
-            result = build(operator, inputs, self.spark, self.place)
-            ports = counted_ports(self.bound, node)
-            if ports and isinstance(result, Split):
-                result = self.count(node, result, ports, made)
-            return result
-        except NodeFailed:
-            raise
-        except Exception as error:
-            raise NodeFailed(node, reason_of(error)) from error
 
     def frame(self, unit: Unit, node: str, port: str, built: Mapping[str, Built]) -> DataFrame:
         holder = self.plan.holders.get((node, port))
@@ -109,16 +124,8 @@ class Compiler:
         except Exception as error:
             raise NodeFailed(node, reason_of(error)) from error
 
-    def count(self, node: str, split: Split, ports: list[str], made: UnitPlan) -> Split:
-        """Count the rows that would leave by ports nobody reads, in the job that runs anyway."""
-        observation = Observation(f"papilio-{node}")
-        counts = [F.count_if(F.expr(split.ways[port].condition)).alias(port) for port in ports]
-        frame = split.frame.observe(observation, F.count(F.lit(1)).alias("total"), *counts)
-        made.counted.append(CountedRows(node, tuple(ports), observation))
-        return Split(frame, split.ways, split.working, split.overlapping)
 
-
-def _in_one_job(split: Split, ports: tuple[str, ...]) -> bool:
+def in_one_job(split: Split, ports: tuple[str, ...]) -> bool:
     """Whether several ports can be written together: none of them has a plan of its own."""
     return len(ports) > 1 and all(split.ways[port].frame is None for port in ports)
 

@@ -111,6 +111,14 @@ class DatabaseDelivery(ABC):
     def record(self) -> dict[str, Any]:
         """The delivery as plain data, from which `from_record` makes it again. It names the password's variable."""
 
+    def state(self) -> dict[str, Any]:
+        """Plain data by which a resumed run knows what was staged."""
+        return {"rows": self.rows(), "columns": self._columns}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with what a killed run had staged."""
+        self._rows, self._columns = state["rows"], dict(state["columns"])
+
     # -- what a database does in its own way
 
     @abstractmethod

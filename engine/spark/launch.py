@@ -16,8 +16,13 @@ from engine.errors import BadInput, EnvironmentProblem, PapilioError
 from engine.events import Event, EventLog
 from engine.model.binding import Bound
 from engine.model.file import to_yaml
-from engine.spark.runner import Run, RunSettings, new_run_id
-from engine.spark.targets import Journal, recover
+from engine.partition.units import Granularity
+from engine.spark.fused_run import FusedRun
+from engine.spark.pack_run import STORE, PackRun
+from engine.spark.packs import memory_folder, remove_packs
+from engine.spark.progress import FILE, Progress, read_steps
+from engine.spark.runner import Run, RunSettings, ScheduleSettings, new_run_id
+from engine.spark.targets import Journal, is_committing, recover
 from engine.store import MetadataStore, RunRecord
 from engine.store.sources import remember_operators, remember_schemas
 from engine.store.store import papilio_home
@@ -34,8 +39,13 @@ def launch(
 ) -> dict[str, Any]:
     """Run a workflow and keep what is worth keeping of it. Returns the summary."""
     started = datetime.now(UTC)
-    run_id = new_run_id(started)
-    folder = _run_folder(settings, run_id)
+    if settings.resume:
+        earlier = _resumable(settings.resume, bound, store)
+        run_id, folder, started = earlier.run, Path(earlier.folder), earlier.started
+        settings = replace(settings, schedule=_schedule_of(folder))
+    else:
+        run_id = new_run_id(started)
+        folder = _run_folder(settings, run_id)
     log = EventLog(folder / "events.jsonl", listener)
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(log.close)
@@ -45,9 +55,13 @@ def launch(
         trusted = settings.trusted or is_trusted(bound)
         journal = Journal(folder)
         cleanup.callback(journal.close)
-        run = Run(bound, replace(settings, trusted=trusted), folder, run_id, log, journal)
+        progress = Progress(folder)
+        cleanup.callback(progress.close)
+        fused = settings.schedule.granularity is Granularity.FUSED
+        kind = FusedRun if fused else PackRun
+        run = kind(bound, replace(settings, trusted=trusted), folder, run_id, log, journal, progress)
         cleanup.callback(run.close)
-        _recover_earlier(bound, store)
+        _recover_earlier(bound, store, but=run_id)
         try:
             _keep(run, bound, settings, started, None, store)
             run.execute()
@@ -90,17 +104,43 @@ def _also_to(events: str, cleanup: contextlib.ExitStack) -> Callable[[Event], No
     return second.add
 
 
-def _recover_earlier(bound: Bound, store: str | None) -> None:
+def _resumable(run: str, bound: Bound, store: str | None) -> RunRecord:
+    """The killed run of that name; refused where it is none, or was of another workflow."""
+    with MetadataStore(store) as opened:
+        record = opened.get_run(run)
+    if record is None:
+        raise BadInput(f"--resume {run}: there is no such run; `papilio history` lists them")
+    folder = Path(record.folder)
+    if record.status != "running":
+        raise BadInput(f"--resume {run}: that run has ended ({record.status}); there is nothing to resume")
+    if record.content_hash != bound.workflow.content_hash():
+        raise BadInput(f"--resume {run}: the workflow has changed since; run it anew")
+    if not (folder / FILE).exists() or is_committing(folder):
+        recover(folder)
+        raise BadInput(f"--resume {run}: it was killed before its first step or after its last; run it anew")
+    return record
+
+
+def _schedule_of(folder: Path) -> ScheduleSettings:
+    """The settings that a killed run was begun with."""
+    first = next(read_steps(folder / FILE), None)
+    if first is None:
+        raise BadInput(f"{folder}: the run was killed before its first step; run it anew")
+    return ScheduleSettings.from_dict(first["settings"])
+
+
+def _recover_earlier(bound: Bound, store: str | None, but: str) -> None:
     """Finish or undo what a killed run of this workflow left half done, before this one touches the targets."""
     with MetadataStore(store) as opened:
         runs = opened.list_runs(workflow=bound.name, status="running")
     for record in runs:
         folder = Path(record.folder)
-        if folder.is_dir():
+        if folder.is_dir() and record.run != but:
             outcome = recover(folder)
             if outcome is None:
                 continue  # still running, in another process
             shutil.rmtree(folder / "staged", ignore_errors=True)
+            remove_packs(folder / STORE, memory_folder(record.run))
             with MetadataStore(store) as opened:
                 ended = RunRecord(**{**vars(record), "status": outcome, "finished": datetime.now(UTC)})
                 opened.put_run(ended)

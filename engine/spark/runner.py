@@ -1,22 +1,19 @@
-"""Runs a workflow at the granularity `fused`: units at the same time where they can be, targets all or none."""
+"""One run of a workflow: what holds at every granularity. Its targets change all together, or not at all."""
 
 from __future__ import annotations
 
 import os
-import queue
 import secrets
-import shutil
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import psutil
-from pyspark import InheritableThread
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from engine.errors import BadInput, PapilioError, RunCancelled, RunFailed
 from engine.events import (
@@ -29,19 +26,19 @@ from engine.events import (
     SparkReady,
     TargetCommitted,
     UnitFailed,
-    UnitFinished,
-    UnitProgress,
-    UnitStarted,
 )
 from engine.model.binding import Bound
 from engine.model.operator import Carries, Meaning, Operator, Source, Target, is_secret_reference, limits_of
-from engine.partition.fused import FusedPlan, Held, Unit, fuse
+from engine.partition.fused import counted_ports
+from engine.partition.units import Granularity
+from engine.schedule.mixed import DEFAULT_THETA
+from engine.schedule.policy import MIXED
+from engine.schedule.queues import QueueStatistics
 from engine.spark.adbc import databases
-from engine.spark.compile import Compiler, CountedRows
 from engine.spark.counts import NodeRows, PortRows, spread
 from engine.spark.failures import NodeFailed, fragments, reason_of, was_cancelled
-from engine.spark.session import SparkSettings, activate, close_session, open_session
-from engine.spark.staged import StagedResult
+from engine.spark.progress import Progress
+from engine.spark.session import SparkSettings, close_session, open_session
 from engine.spark.targets import Delivery, FileDelivery, Journal, delivery
 
 POLL_SECONDS = 0.2
@@ -49,13 +46,40 @@ CANCEL_SECONDS = 1.0  # how long a cancelled unit may take to notice
 
 
 @dataclass(frozen=True)
+class ScheduleSettings:
+    """What is scheduled as one, by which policy, and how much of it travels together."""
+
+    granularity: Granularity = Granularity.FUSED
+    policy: str = MIXED
+    theta: int = DEFAULT_THETA
+    thetas: Mapping[str, int] = field(default_factory=dict)  # of single subflows
+    pack_rows: int = 50_000
+    queue_packs: int = 100
+    slot_ms: float = 400.0
+    queue_memory_mb: int | None = None  # of all packs together; none given is a quarter of what is free
+    degree: int | None = 1  # pipelines in a unit at a time; None has it measured
+    telemetry: bool = True  # decisions and queue snapshots in the log
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings as plain data."""
+        return {**asdict(self), "granularity": self.granularity.value, "thetas": dict(self.thetas)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ScheduleSettings:
+        """The settings that `as_dict` wrote down."""
+        return cls(**{**data, "granularity": Granularity(data["granularity"])})
+
+
+@dataclass(frozen=True)
 class RunSettings:
     """How to run: where Spark is, where the run keeps its files, how much may run at the same time."""
 
     spark: SparkSettings = field(default_factory=SparkSettings)
+    schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
     folder: Path | None = None  # none given is a folder of its own below Papilio's home
     parallel_units: int | None = None  # none given is one for each core
     trusted: bool = False  # whether operators that run code of the file may
+    resume: str | None = None  # the killed run that is to be finished
 
 
 @dataclass
@@ -71,6 +95,11 @@ class RunSummary:
     refused: dict[str, dict[str, int]] = field(default_factory=dict)
     targets: dict[str, dict[str, Any]] = field(default_factory=dict)
     units: dict[str, dict[str, Any]] = field(default_factory=dict)
+    queue: dict[str, float] = field(default_factory=lambda: QueueStatistics().summary())
+    activations: int = 0
+    spills: int = 0
+    degrees: dict[str, int] = field(default_factory=dict)  # unit → splits, where they were measured
+    resumed: bool = False
     folder: str = ""
     reason: str | None = None
 
@@ -94,11 +123,16 @@ class RunSummary:
             },
             "targets": self.targets,
             "units": self.units,
-            "queue": dict.fromkeys(("avg_bytes", "max_bytes", "avg_packs", "max_packs", "avg_rows", "max_rows"), 0),
+            "queue": self.queue,
             "staged_bytes": sum(staged),
-            "activations": len(self.units),
+            "activations": self.activations,
+            "spills": self.spills,
             "folder": self.folder,
         }
+        if self.degrees:
+            data["degrees"] = self.degrees
+        if self.resumed:
+            data["resumed"] = True
         if self.reason:
             data["reason"] = self.reason
         return data
@@ -120,11 +154,18 @@ def new_run_id(moment: datetime | None = None) -> str:
     return f"{moment:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
-class Run:
+class Run(ABC):
     """One run of a bound workflow. `execute` does all of it; `cancel` may be called from anywhere."""
 
     def __init__(
-        self, bound: Bound, settings: RunSettings, folder: Path, run: str, log: EventLog, journal: Journal
+        self,
+        bound: Bound,
+        settings: RunSettings,
+        folder: Path,
+        run: str,
+        log: EventLog,
+        journal: Journal,
+        progress: Progress,
     ) -> None:
         self.bound = bound
         self.settings = settings
@@ -132,16 +173,20 @@ class Run:
         self.id = run
         self.log = log
         self.journal = journal
+        self.progress = progress
         self.committing = False
-        self.plan: FusedPlan = fuse(bound)
         self.place = bound.place(os.environ)
         self.deliveries: dict[str, Delivery] = {}
-        self.staged: dict[str, StagedResult] = {}
         self.spark: SparkSession | None = None
         self.cancelled = threading.Event()
         self.rows: PortRows = {}
         self.taken: dict[str, int] = {}
-        self.summary = RunSummary(run, "running", 0.0, "fused", None, folder=str(folder))
+        self._counting = threading.Lock()
+        schedule = settings.schedule
+        self.summary = RunSummary(
+            run, "running", 0.0, schedule.granularity.value, schedule.policy, folder=str(folder),
+            resumed=progress.is_resumed,
+        )  # fmt: skip
 
     # -- before anything starts
 
@@ -193,8 +238,9 @@ class Run:
         self.check()
         self.log.add(self._started_event())
         try:
-            fingerprints = self._fingerprints()
+            fingerprints = self.progress.begin(self._fingerprints(), self.settings.schedule.as_dict())
             spark = self._open_spark()
+            self._make_deliveries()
             with databases(spark, self.bound.operators.values(), self.place):
                 self._run_units()
             self._compare(fingerprints)
@@ -212,10 +258,31 @@ class Run:
             self._finish("failed", started, str(error))
             raise
         finally:
-            for result in self.staged.values():
-                result.delete()
-            shutil.rmtree(self.folder / "staged", ignore_errors=True)
+            self._clean_up()
         return self.summary
+
+    @abstractmethod
+    def _run_units(self) -> None:
+        """Run every unit; all deliveries are staged when this returns."""
+
+    @abstractmethod
+    def _clean_up(self) -> None:
+        """Remove what only the run itself needed."""
+
+    @abstractmethod
+    def _units(self) -> dict[str, dict[str, Any]]:
+        """The units for the log: their nodes, and what they read."""
+
+    def _queues(self) -> dict[str, dict[str, Any]]:
+        """The queues for the log."""
+        return {}
+
+    def _make_deliveries(self) -> None:
+        for node, operator in self.bound.operators.items():
+            if isinstance(operator, Target):
+                self.deliveries[node] = delivery(operator, node, self.place, self.id)
+        if not self.progress.is_resumed:
+            self.journal.staging([one.record() for one in self.deliveries.values()])
 
     def cancel(self) -> None:
         """Stop: no unit starts any more, and Spark drops what it is doing."""
@@ -233,8 +300,8 @@ class Run:
             workflow=bound.name,
             file=str(bound.file) if bound.file else None,
             content_hash=bound.workflow.content_hash(),
-            policy=None,
-            granularity="fused",
+            policy=self.settings.schedule.policy,
+            granularity=self.settings.schedule.granularity.value,
             backend="spark",
             master=self.settings.spark.master,
             nodes={
@@ -247,10 +314,9 @@ class Run:
                 for id_, operator in bound.operators.items()
             },
             edges=[[link.source, link.source_port, link.target, link.target_port] for link in bound.links],
-            units={
-                unit.id: {"nodes": list(unit.nodes), "reads": list(unit.reads), "held": unit.held.value}
-                for unit in self.plan.units
-            },
+            units=self._units(),
+            queues=self._queues(),
+            resumed=self.progress.is_resumed,
         )
 
     def _open_spark(self) -> SparkSession:
@@ -260,112 +326,24 @@ class Run:
         self.log.add(SparkReady(version=spark.version, master=self.settings.spark.master, seconds=seconds))
         return spark
 
-    # -- units
+    def _add_refused(self, node: str, total: int, ports: Mapping[str, int]) -> None:
+        """Rows that a node saw and refused in one job; the limit on their number holds at once."""
+        with self._counting:
+            self.taken[node] = self.taken.get(node, 0) + total
+            for port, rows in ports.items():
+                self.rows[node, port] = self.rows.get((node, port), 0) + rows
+                if rows:
+                    self.summary.refused.setdefault(node, {})
+                    self.summary.refused[node][port] = self.summary.refused[node].get(port, 0) + rows
 
-    def _run_units(self) -> None:
-        assert self.spark is not None
-        for unit in self.plan.units:
-            operator = self.bound.operators[unit.result]
-            if unit.held is Held.TARGET:
-                self.deliveries[unit.id] = delivery(operator, unit.result, self.place, self.id)
-            else:
-                self.staged[unit.id] = StagedResult(self.folder / "staged" / unit.id)
-        self.journal.staging([one.record() for one in self.deliveries.values()])
-        compiler = Compiler(self.bound, self.plan, self.spark, self.place, self._read_held)
-        limit = self.settings.parallel_units or max(2, psutil.cpu_count() or 2)
-        waiting = {unit.id: set(unit.reads) for unit in self.plan.units}
-        running: dict[str, threading.Thread] = {}
-        finished: queue.Queue[tuple[str, BaseException | None]] = queue.Queue()
-        seen: dict[str, tuple[int, int]] = {}
-        try:
-            while waiting or running:
-                for id_ in [id_ for id_, reads in waiting.items() if not reads]:
-                    if len(running) < limit:
-                        del waiting[id_]
-                        running[id_] = self._start(self.plan.unit(id_), compiler, finished)
-                try:
-                    id_, error = finished.get(timeout=POLL_SECONDS)
-                except queue.Empty:
-                    self._check_cancelled()
-                    self._progress(running, seen)
-                    continue
-                running.pop(id_)
-                if error is not None:
-                    raise self._failed(self.plan.unit(id_), error)
-                for reads in waiting.values():
-                    reads.discard(id_)
-        except BaseException:
-            self.cancel()
-            self._wait(running)
-            raise
-
-    def _start(
-        self, unit: Unit, compiler: Compiler, finished: queue.Queue[tuple[str, BaseException | None]]
-    ) -> threading.Thread:
-        def work() -> None:
-            try:
-                self._run_unit(unit, compiler)
-            except BaseException as error:
-                finished.put((unit.id, error))
-            else:
-                finished.put((unit.id, None))
-
-        thread = InheritableThread(target=work, name=f"unit-{unit.id}", daemon=True)
-        thread.start()
-        return thread
-
-    def _run_unit(self, unit: Unit, compiler: Compiler) -> None:
-        assert self.spark is not None
-        begun = time.monotonic()
-        self.log.add(UnitStarted(unit=unit.id))
-        activate(self.spark)
-        context = self.spark.sparkContext
-        context.setJobGroup(self._group(unit.id), unit.id, interruptOnCancel=True)
-        context.setLocalProperty("spark.scheduler.pool", unit.id)
-        plan = compiler.compile(unit)
-        self._check_cancelled()
-        size = None
-        if unit.held is Held.TARGET:
-            target = self.deliveries[unit.id]
-            target.write(next(iter(plan.frames.values())))
-            rows = target.rows()
-            self.taken[unit.result] = rows
-            self.rows[unit.result, unit.ports[0]] = rows
-        else:
-            staged = self.staged[unit.id]
-            staged.write(plan)
-            by_port = staged.rows()
-            rows, size = sum(by_port.values()), staged.size()
-            self.rows.update({(unit.result, port): count for port, count in by_port.items()})
-            if unit.held is Held.STAGING:
-                self.taken[unit.result] = rows
-        for counted in plan.counted:
-            self._refused(counted)
-        seconds = time.monotonic() - begun
-        self.summary.units[unit.id] = {
-            "nodes": list(unit.nodes), "held": unit.held.value, "rows": rows, "bytes": size,
-            "seconds": round(seconds, 3),
-        }  # fmt: skip
-        self.log.add(UnitFinished(unit=unit.id, seconds=seconds, rows=rows, bytes=size))
-
-    def _read_held(self, unit: Unit, node: str, port: str) -> DataFrame:
-        assert self.spark is not None
-        if unit.held is Held.TARGET:
-            return self.deliveries[unit.id].read(self.spark)
-        return self.staged[unit.id].read(self.spark, port)
-
-    def _refused(self, counted: CountedRows) -> None:
-        found = counted.get()
-        if found is None:
-            return
-        total, ports = found
-        self.taken.setdefault(counted.node, total)
-        for port, rows in ports.items():
-            self.rows[counted.node, port] = rows
-            if rows:
-                self.log.add(RowsRefused(node=counted.node, port=port, rows=rows, total=total))
-                self.summary.refused.setdefault(counted.node, {})[port] = rows
-        self._enforce(counted.node, sum(ports.values()), total)
+    def _enforce_refused(self, nodes: Iterable[str]) -> None:
+        """The limits on what these nodes refused, once all of it is known."""
+        for node in nodes:
+            for port, rows in self.summary.refused.get(node, {}).items():
+                self.log.add(RowsRefused(node=node, port=port, rows=rows, total=self.taken[node]))
+            refused = sum(self.rows.get((node, port), 0) for port in counted_ports(self.bound, node))
+            if node in self.taken:
+                self._enforce(node, refused, self.taken[node])
 
     def _enforce(self, node: str, refused: int, total: int, connected: bool = False) -> None:
         limits = limits_of(self.bound.operators[node])
@@ -373,60 +351,35 @@ class Run:
         if reason:
             raise NodeFailed(node, reason)
 
-    def _progress(self, running: Mapping[str, Any], seen: dict[str, tuple[int, int]]) -> None:
-        """Tell how many of the running units' tasks are done, where that has changed."""
-        assert self.spark is not None
-        tracker = self.spark.sparkContext.statusTracker()
-        for id_ in running:
-            done = total = 0
-            try:
-                for job in tracker.getJobIdsForGroup(self._group(id_)):
-                    info = tracker.getJobInfo(job)
-                    for stage in info.stageIds if info else ():
-                        detail = tracker.getStageInfo(stage)
-                        if detail is not None:
-                            done += detail.numCompletedTasks
-                            total += detail.numTasks
-            except Exception:
-                return  # a dead JVM is told by the unit that needs it
-            if total and seen.get(id_) != (done, total):
-                seen[id_] = (done, total)
-                self.log.add(UnitProgress(unit=id_, tasks_done=done, tasks_total=total))
-
     def _group(self, unit: str) -> str:
         return f"{self.id}/{unit}"
 
-    def _failed(self, unit: Unit, error: BaseException) -> BaseException:
+    def _failed(self, unit: str, nodes: Sequence[str], error: BaseException) -> BaseException:
         """The failure of a unit, with its node where that can be told."""
         if self.cancelled.is_set() and (was_cancelled(error) or isinstance(error, RunCancelled)):
             return RunCancelled()
-        node = self._blame(unit, error)
+        node = self._blame(nodes, error)
         if isinstance(error, PapilioError):  # said in our own words already; the exit code is its own
             kind, reason = type(error), str(error).removeprefix(f"node `{node}`: ")
         else:
             kind, reason = RunFailed, reason_of(error)
-        self.log.add(UnitFailed(unit=unit.id, node=node, reason=reason))
+        self.log.add(UnitFailed(unit=unit, node=node, reason=reason))
         return kind(self._at(node, reason))
 
-    def _blame(self, unit: Unit, error: BaseException) -> str:
+    def _blame(self, nodes: Sequence[str], error: BaseException) -> str:
         """The node whose settings hold the expression that Spark names, else the unit's only suspect."""
         if isinstance(error, NodeFailed) and error.node is not None:
             return error.node
         for fragment in fragments(error):
-            for node in unit.nodes:
+            for node in nodes:
                 if any(fragment in text for _, text, _ in self.bound.operators[node].texts()):
                     return node
         message = str(error)
-        for node in unit.nodes:  # a broken file is named with its path
+        for node in nodes:  # a broken file is named with its path
             for _, text, means in self.bound.operators[node].texts():
                 if means.meaning is Meaning.PATH and str(self.place.path(text)) in message:
                     return node
-        return unit.result
-
-    def _wait(self, running: Mapping[str, threading.Thread]) -> None:
-        deadline = time.monotonic() + CANCEL_SECONDS
-        for thread in running.values():
-            thread.join(max(0.0, deadline - time.monotonic()))
+        return nodes[-1]
 
     def _check_cancelled(self) -> None:
         if self.cancelled.is_set():
@@ -489,7 +442,7 @@ class Run:
                 raise RunFailed(self._at(unit, reason_of(error))) from error
             self.journal.committed(target.node)
             place = self._described(unit)
-            rows = self.rows[unit, self.plan.unit(unit).ports[0]]
+            rows = target.rows()
             self.summary.targets[unit] = {"rows": rows, "path": place}
             self.log.add(TargetCommitted(node=unit, rows=rows, path=place))
 

@@ -22,6 +22,11 @@ class StagedResult:
         self.split: Split | None = None
         self.ports: tuple[str, ...] = ()
 
+    def restore(self, plan: UnitPlan) -> None:
+        """Know what a killed run had staged by the same plan."""
+        self.split = plan.split
+        self.ports = plan.ports if plan.split is not None else tuple(plan.frames)
+
     def write(self, plan: UnitPlan) -> None:
         """Run the unit's plan and keep its rows."""
         if plan.split is not None:

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from engine.errors import BadInput, EnvironmentProblem, RunFailed
 from engine.model.operator import Mode, Operator, PassOn, Place
@@ -63,6 +64,12 @@ class Delivery(Protocol):
 
     def record(self) -> dict[str, Any]:
         """Plain data from which another process can commit or discard."""
+
+    def state(self) -> dict[str, Any]:
+        """Plain data by which a resumed run knows what was staged."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on with what a killed run had staged."""
 
 
 def delivery(operator: Operator, node: str, place: Place, run_id: str) -> Delivery:
@@ -122,6 +129,20 @@ class FileDelivery:
 
     def record(self) -> dict[str, Any]:
         return {"kind": self.kind, "node": self.node, "path": str(self.path), "staged": str(self.staged)}
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "rows": self._rows,
+            "columns": self._columns,
+            "schema": self._schema.jsonValue(),
+            "delivered": self._delivered is not None,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._rows = state["rows"]
+        self._columns = list(state["columns"])
+        self._schema = StructType.fromJson(state["schema"])
+        self._delivered = self.staged / "rows" if state["delivered"] else None
 
     # -- writing
 
@@ -534,6 +555,12 @@ def recover(folder: Path) -> str | None:
         return "done"
     finally:
         journal.close()
+
+
+def is_committing(folder: Path) -> bool:
+    """Whether a run had begun to change its targets."""
+    file = folder / JOURNAL
+    return file.exists() and any(entry["state"] != "staging" for entry in _entries(file))
 
 
 def _entries(file: Path) -> list[dict[str, Any]]:

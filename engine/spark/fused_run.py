@@ -1,0 +1,238 @@
+"""Runs a workflow at the granularity `fused`: each unit is one Spark plan, its result is written once.
+
+Under the mixed policy independent units run at the same time; a single policy runs one after the other, in the
+order it picks them.
+"""
+
+from __future__ import annotations
+
+import queue
+import shutil
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+from pyspark import InheritableThread
+from pyspark.sql import DataFrame
+
+from engine.events import UnitDecided, UnitFinished, UnitProgress, UnitStarted
+from engine.partition.fused import FusedPlan, Held, Unit, fuse
+from engine.schedule.policy import MIXED, policy_named
+from engine.spark.compile import Compiler
+from engine.spark.runner import CANCEL_SECONDS, POLL_SECONDS, Run
+from engine.spark.session import activate
+from engine.spark.staged import StagedResult
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A fused unit as a policy sees it: nothing of it was measured, for it runs once."""
+
+    id: str
+    number: int
+    queue_rows: int
+    rows_in: int = 0
+    rows_out: int = 0
+    seconds: float = 0.0
+
+
+class FusedRun(Run):
+    """A run whose units are fused."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.plan: FusedPlan = fuse(self.bound)
+        self.staged: dict[str, StagedResult] = {}
+        policy = self.settings.schedule.policy
+        self.policy = None if policy == MIXED else policy_named(policy)()
+        self.last = -1
+
+    def _units(self) -> dict[str, dict[str, Any]]:
+        return {
+            unit.id: {"nodes": list(unit.nodes), "reads": list(unit.reads), "held": unit.held.value}
+            for unit in self.plan.units
+        }
+
+    def _clean_up(self) -> None:
+        for result in self.staged.values():
+            result.delete()
+        shutil.rmtree(self.folder / "staged", ignore_errors=True)
+
+    def _run_units(self) -> None:
+        assert self.spark is not None
+        for unit in self.plan.units:
+            if unit.held is not Held.TARGET:
+                self.staged[unit.id] = StagedResult(self.folder / "staged" / unit.id)
+        compiler = Compiler(self.bound, self.plan, self.spark, self.place, self._read_held)
+        waiting = {unit.id: set(unit.reads) for unit in self.plan.units}
+        for step in self.progress.done():
+            self._restore(self.plan.unit(step["unit"]), step, compiler)
+            del waiting[step["unit"]]
+            for reads in waiting.values():
+                reads.discard(step["unit"])
+        for id_ in waiting:
+            if id_ in self.staged:
+                self.staged[id_].delete()  # a killed run had begun it
+        running: dict[str, threading.Thread] = {}
+        finished: queue.Queue[tuple[str, BaseException | None]] = queue.Queue()
+        seen: dict[str, tuple[int, int]] = {}
+        try:
+            while waiting or running:
+                for unit in self._picked(waiting, len(running)):
+                    del waiting[unit.id]
+                    running[unit.id] = self._start(unit, compiler, finished)
+                try:
+                    id_, error = finished.get(timeout=POLL_SECONDS)
+                except queue.Empty:
+                    self._check_cancelled()
+                    self._tell_progress(running, seen)
+                    continue
+                running.pop(id_)
+                if error is not None:
+                    unit = self.plan.unit(id_)
+                    raise self._failed(id_, unit.nodes, error)
+                for reads in waiting.values():
+                    reads.discard(id_)
+        except BaseException:
+            self.cancel()
+            self._wait(running)
+            raise
+
+    def _picked(self, waiting: Mapping[str, set[str]], running: int) -> list[Unit]:
+        """The units to start now: as many as there is room for, or the one that the policy picks."""
+        ready = [unit for unit in self.plan.units if unit.id in waiting and not waiting[unit.id]]
+        if self.policy is None:
+            limit = self.settings.parallel_units or max(2, psutil.cpu_count() or 2)
+            return ready[: max(0, limit - running)]
+        if running or not ready:
+            return []
+        numbers = {unit.id: number for number, unit in enumerate(self.plan.units)}
+        candidates = [
+            _Waiting(unit.id, numbers[unit.id], sum(self.summary.units[id_]["rows"] for id_ in unit.reads))
+            for unit in ready
+        ]
+        picked = self.policy.pick(candidates, self.last)
+        scores = [[candidate.id, self.policy.score(candidate, self.last)] for candidate in candidates]
+        self.log.add(
+            UnitDecided(
+                activation=self.summary.activations + 1,
+                unit=picked.id,
+                step="whole",
+                packs=0,
+                policy=self.policy.name,
+                group="",
+                candidates=scores,
+            )
+        )
+        self.last = picked.number
+        return [self.plan.unit(picked.id)]
+
+    def _start(
+        self, unit: Unit, compiler: Compiler, finished: queue.Queue[tuple[str, BaseException | None]]
+    ) -> threading.Thread:
+        def work() -> None:
+            try:
+                self._run_unit(unit, compiler)
+            except BaseException as error:
+                finished.put((unit.id, error))
+            else:
+                finished.put((unit.id, None))
+
+        self.summary.activations += 1
+        thread = InheritableThread(target=work, name=f"unit-{unit.id}", daemon=True)
+        thread.start()
+        return thread
+
+    def _run_unit(self, unit: Unit, compiler: Compiler) -> None:
+        assert self.spark is not None
+        begun = time.monotonic()
+        self.log.add(UnitStarted(unit=unit.id))
+        activate(self.spark)
+        context = self.spark.sparkContext
+        context.setJobGroup(self._group(unit.id), unit.id, interruptOnCancel=True)
+        context.setLocalProperty("spark.scheduler.pool", unit.id)
+        plan = compiler.compile(unit)
+        self._check_cancelled()
+        size = None
+        if unit.held is Held.TARGET:
+            target = self.deliveries[unit.id]
+            target.write(next(iter(plan.frames.values())))
+            by_port = dict.fromkeys(unit.ports, target.rows())
+        else:
+            staged = self.staged[unit.id]
+            staged.write(plan)
+            by_port, size = staged.rows(), staged.size()
+        refused = {}
+        for counted in plan.counted:
+            found = counted.get()
+            if found is not None:
+                refused[counted.node] = found
+        self._took(unit, by_port, size, refused, time.monotonic() - begun)
+        step: dict[str, Any] = {"unit": unit.id, "by_port": by_port, "bytes": size, "refused": refused}
+        if unit.held is Held.TARGET:
+            step["delivery"] = self.deliveries[unit.id].state()
+        self.progress.add(step)
+
+    def _took(
+        self,
+        unit: Unit,
+        by_port: Mapping[str, int],
+        size: int | None,
+        refused: Mapping[str, tuple[int, Mapping[str, int]]],
+        seconds: float,
+    ) -> None:
+        """A unit has written its result: count its rows, and hold its nodes to their limits."""
+        rows = by_port[unit.ports[0]] if unit.held is Held.TARGET else sum(by_port.values())
+        self.rows.update({(unit.result, port): count for port, count in by_port.items()})
+        if unit.held is not Held.STAGED:
+            self.taken[unit.result] = rows
+        for node, (total, ports) in refused.items():
+            self._add_refused(node, total, ports)
+        self._enforce_refused(refused)
+        self.summary.units[unit.id] = {
+            "nodes": list(unit.nodes), "held": unit.held.value, "rows": rows, "bytes": size,
+            "seconds": round(seconds, 3),
+        }  # fmt: skip
+        self.log.add(UnitFinished(unit=unit.id, seconds=seconds, rows=rows, bytes=size))
+
+    def _restore(self, unit: Unit, step: Mapping[str, Any], compiler: Compiler) -> None:
+        """A unit that a killed run had finished: its result is there."""
+        if unit.held is Held.TARGET:
+            self.deliveries[unit.id].restore(step["delivery"])
+        else:
+            self.staged[unit.id].restore(compiler.compile(unit))
+        self._took(unit, step["by_port"], step["bytes"], step["refused"], 0.0)
+
+    def _read_held(self, unit: Unit, node: str, port: str) -> DataFrame:
+        assert self.spark is not None
+        if unit.held is Held.TARGET:
+            return self.deliveries[unit.id].read(self.spark)
+        return self.staged[unit.id].read(self.spark, port)
+
+    def _tell_progress(self, running: Mapping[str, Any], seen: dict[str, tuple[int, int]]) -> None:
+        """Tell how many of the running units' tasks are done, where that has changed."""
+        assert self.spark is not None
+        tracker = self.spark.sparkContext.statusTracker()
+        for id_ in running:
+            done = total = 0
+            try:
+                for job in tracker.getJobIdsForGroup(self._group(id_)):
+                    info = tracker.getJobInfo(job)
+                    for stage in info.stageIds if info else ():
+                        detail = tracker.getStageInfo(stage)
+                        if detail is not None:
+                            done += detail.numCompletedTasks
+                            total += detail.numTasks
+            except Exception:
+                return  # a dead JVM is told by the unit that needs it
+            if total and seen.get(id_) != (done, total):
+                seen[id_] = (done, total)
+                self.log.add(UnitProgress(unit=id_, tasks_done=done, tasks_total=total))
+
+    def _wait(self, running: Mapping[str, threading.Thread]) -> None:
+        deadline = time.monotonic() + CANCEL_SECONDS
+        for thread in running.values():
+            thread.join(max(0.0, deadline - time.monotonic()))

@@ -1,0 +1,86 @@
+"""Reading a source piece by piece, so that a reader can stop and go on without reading anything twice.
+
+Files of columns are read by row group (Parquet) or stripe (ORC), straight into row packs: there is nothing to compute,
+so no Spark job is needed. Any other source is read in one go, and its packs wait in the reader's outbox.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.model.operator import Place, Source
+from engine.operators import _formats
+from engine.operators.files import ColumnarSource, OrcSource, ParquetSource
+
+# Packs live for seconds: what counts is how fast they are written and read again.
+_WRITING = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A row group or stripe of a file."""
+
+    file: Path
+    number: int
+    rows: int
+
+
+def slices_of(source: Source, place: Place) -> list[Slice] | None:
+    """The pieces of a source in order; None where it can only be read in one go."""
+    if not isinstance(source, ParquetSource | OrcSource):
+        return None
+    path = place.path(source.path)
+    files = _formats.data_files(path)
+    if any(_formats.partition_columns(path, file) for file in files):
+        return None  # Spark tells the folders' types from all of them
+    found: list[Slice] = []
+    for file in files:
+        if isinstance(source, ParquetSource):
+            from pyarrow import parquet
+
+            footer = parquet.read_metadata(file)
+            if any(footer.schema.column(at).physical_type == "INT96" for at in range(footer.num_columns)):
+                return None  # what Spark makes of the old timestamps depends on who wrote them
+            found += [Slice(file, group, footer.row_group(group).num_rows) for group in range(footer.num_row_groups)]
+        else:
+            from pyarrow import orc
+
+            opened = orc.ORCFile(file)
+            if opened.nstripes:
+                found += [Slice(file, stripe, opened.read_stripe(stripe, columns=[]).num_rows)
+                          for stripe in range(opened.nstripes)]  # fmt: skip
+    return found
+
+
+def write_packs(
+    source: ColumnarSource, slices: list[Slice], folder: Path, pack_rows: int, first: int = 0
+) -> Iterator[tuple[Path, int]]:
+    """Read slices and write them as packs of at most so many rows, in order."""
+    from pyarrow import parquet
+
+    folder.mkdir(parents=True, exist_ok=True)
+    columns = list(source.columns) or None
+    number = first
+    for slice_ in slices:
+        table = _read(source, slice_, columns)
+        for start in range(0, table.num_rows, pack_rows):
+            part = table.slice(start, pack_rows)
+            file = folder / f"part-{number:06d}.parquet"
+            parquet.write_table(part, file, store_decimal_as_integer=True, **_WRITING)
+            number += 1
+            yield file, part.num_rows
+
+
+def _read(source: ColumnarSource, slice_: Slice, columns: list[str] | None) -> Any:
+    if isinstance(source, ParquetSource):
+        from pyarrow import parquet
+
+        with parquet.ParquetFile(slice_.file) as opened:
+            return opened.read_row_group(slice_.number, columns=columns, use_threads=True)
+    import pyarrow as pa
+    from pyarrow import orc
+
+    return pa.Table.from_batches([orc.ORCFile(slice_.file).read_stripe(slice_.number, columns=columns)])
