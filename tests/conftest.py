@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,16 @@ pytest_plugins = ["tests.fixtures_postgres"]
 # judged by what it changed, and new examples are for those who can look into what they find.
 settings.register_profile("papilio", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("papilio")
+
+
+@pytest.fixture(scope="session")
+def tpch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small TPC-H data set."""
+    from engine.experiments.data import generate_tpch
+
+    folder = tmp_path_factory.mktemp("tpch") / "data"
+    generate_tpch(folder, 0.01)
+    return folder
 
 
 @pytest.fixture(scope="session")

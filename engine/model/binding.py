@@ -30,7 +30,7 @@ from engine.model.operator import (
 from engine.model.paths import OutsideRoots, resolve_path, resolve_roots
 from engine.model.problems import Level, Problem, did_you_mean
 from engine.model.types import Schema
-from engine.model.workflow import UnknownReference, Workflow, substitute
+from engine.model.workflow import Edge, UnknownReference, Workflow, substitute
 from engine.model.yamldata import collector_paused
 
 Catalogue = Mapping[str, type[Operator]]
@@ -238,41 +238,46 @@ class _Binder:
     def resolve_links(self) -> None:
         bound, seen = self.bound, set()
         for edge in bound.workflow.edges:
-            text = f"{edge.from_} → {edge.to}"
-            missing = [id_ for id_ in (edge.source, edge.target) if id_ not in bound.workflow.nodes]
-            if missing:
-                near = did_you_mean(missing[0], bound.workflow.nodes)
-                self.problem(f"the edge {text} names a node `{missing[0]}` that does not exist{near}")
+            source, _, source_port = edge.from_.partition(".")
+            target, _, target_port = edge.to.partition(".")
+            if source not in bound.operators or target not in bound.operators:
+                self.missing_end(edge)
                 continue
-            if edge.source not in bound.operators or edge.target not in bound.operators:
-                continue  # its node's own problem is told already
-            out = self.port(edge.source, edge.source_port, "output", text)
-            into = self.port(edge.target, edge.target_port, "input", text)
+            out = self.port(source, source_port, "output", edge)
+            into = self.port(target, target_port, "input", edge)
             if out is None or into is None:
                 continue
-            link = Link(edge.source, out.name, edge.target, into.name)
+            link = Link(source, out.name, target, into.name)
             if link in seen:
-                self.problem(f"the edge {text} stands twice", edge.target, port=into.name)
+                self.problem(f"the edge {_arrow(edge)} stands twice", target, port=into.name)
                 continue
             seen.add(link)
             bound.links.append(link)
-            bound.outgoing.setdefault(link.source, []).append(link)
-            bound.incoming.setdefault(link.target, []).append(link)
+            bound.outgoing.setdefault(source, []).append(link)
+            bound.incoming.setdefault(target, []).append(link)
 
-    def port(self, node: str, name: str | None, side: str, edge: str) -> Port | None:
+    def missing_end(self, edge: Edge) -> None:
+        nodes = self.bound.workflow.nodes
+        missing = [id_ for id_ in (edge.source, edge.target) if id_ not in nodes]
+        if missing:  # a node that is there but has no operator has its own problem, told already
+            near = did_you_mean(missing[0], nodes)
+            self.problem(f"the edge {_arrow(edge)} names a node `{missing[0]}` that does not exist{near}")
+
+    def port(self, node: str, name: str, side: str, edge: Edge) -> Port | None:
+        """The port that an edge names, or the node's first where it names none."""
         operator = self.bound.operators[node]
         ports = operator.output_ports() if side == "output" else operator.input_ports()
         if not ports:
-            self.problem(f"the edge {edge}: a `{operator.name}` has no {side}", node)
+            self.problem(f"the edge {_arrow(edge)}: a `{operator.name}` has no {side}", node)
             return None
-        if name is None:
+        if not name:
             return ports[0]
         for port in ports:
             if port.name == name:
                 return port
         names = [port.name for port in ports]
         near = did_you_mean(name, names) or f"; it has {', '.join(f'`{known}`' for known in names)}"
-        self.problem(f"the edge {edge}: a `{operator.name}` has no {side} port `{name}`{near}", node, port=name)
+        self.problem(f"the edge {_arrow(edge)}: a `{operator.name}` has no {side} port `{name}`{near}", node, port=name)
         return None
 
     def check_ports(self) -> None:
@@ -376,6 +381,10 @@ class _Binder:
         if declared is not None or self.discover is None:
             return declared
         return self.discover(operator, place)
+
+
+def _arrow(edge: Edge) -> str:
+    return f"{edge.from_} → {edge.to}"
 
 
 def secret_literals(workflow: Workflow, catalogue: Catalogue) -> list[Problem]:

@@ -167,7 +167,7 @@ def walk(expression: Expr) -> Iterator[Expr]:
     while stack:
         part = stack.pop()
         yield part
-        stack.extend(reversed(part.parts()))
+        stack.extend(part.parts()[::-1])
 
 
 def columns(expression: Expr) -> list[Column]:
@@ -234,29 +234,38 @@ _TOKEN = re.compile(
 def tokens(text: str, what: str = "expression") -> list[Token]:
     """The words and signs of a text, with three ends behind them; `what` names it in what is refused."""
     found: list[Token] = []
-    position, match_at = 0, _TOKEN.match
+    position, match_at, kinds = 0, _TOKEN.match, _TOKEN_KINDS
     while True:
         match = match_at(text, position)
         if match is None:
-            position += len(text[position:]) - len(text[position:].lstrip())
-            character = text[position]
-            if character in "'\"`":
-                raise ExpressionError(f"the {character} is never closed", position)
-            if character == ";":
-                raise ExpressionError(f"one {what} only, no `;`", position)
-            raise ExpressionError(f"`{character}` has no meaning here", position)
-        kind = match.lastgroup or ""
-        start, position = match.span(kind)
-        if kind == "end":
+            raise _no_token(text, position, what)
+        group = match.lastindex or 0
+        kind, word = kinds[group], match[group]
+        position = match.end()
+        if kind in _NO_TOKENS:
             break
-        if kind == "comment":
-            raise ExpressionError(f"no comments inside the {what}; use the node's note", start)
-        if kind == "raw":
-            raise ExpressionError("no raw strings; double each backslash", start)
-        found.append(Token(kind, match[kind], start, position))
+        found.append(Token(kind, word, position - len(word), position))
+    if kind == "comment":
+        raise ExpressionError(f"no comments inside the {what}; use the node's note", position - len(word))
+    if kind == "raw":
+        raise ExpressionError("no raw strings; double each backslash", position - len(word))
     # Three, so that the parser may look ahead without minding the end.
     found.extend([Token("end", "", len(text), len(text))] * 3)
     return found
+
+
+_TOKEN_KINDS = {index: kind for kind, index in _TOKEN.groupindex.items()}
+_NO_TOKENS = ("end", "comment", "raw")
+
+
+def _no_token(text: str, position: int, what: str) -> ExpressionError:
+    position += len(text[position:]) - len(text[position:].lstrip())
+    character = text[position]
+    if character in "'\"`":
+        return ExpressionError(f"the {character} is never closed", position)
+    if character == ";":
+        return ExpressionError(f"one {what} only, no `;`", position)
+    return ExpressionError(f"`{character}` has no meaning here", position)
 
 
 _RESERVED = {
@@ -293,6 +302,8 @@ _BINDING = {
     "+": 9, "-": 9, "||": 9, "*": 10, "/": 10, "%": 10, "div": 10,
 }  # fmt: skip
 _NOT, _PREDICATE, _UNARY = 3, 4, 11
+_PREDICATES = {"is", "in", "between", "like", "ilike", "rlike", "regexp", "not"}
+_SUFFIXES = {"[", ".", "::"}
 _PREFIXES = {"!": "not", "-": "-_", "+": "+_", "~": "~_"}
 _NUMBER_ENDS = {"L": "bigint", "S": "smallint", "Y": "tinyint", "F": "float", "D": "double"}
 
@@ -306,6 +317,7 @@ class _Parser:
         self.tokens = tokens(text)
         self.at = 0
         self.depth = 0
+        self.calls: list[Call] = []
 
     # -- small steps
 
@@ -364,20 +376,17 @@ class _Parser:
             raise ExpressionError(f"nested more than {MAX_DEPTH} levels deep", self.token.position)
         left = self.prefix()
         while True:
-            token = self.token
-            if token.kind == "sign":
-                kind = token.text
-            elif token.kind == "word":
-                kind = token.text.lower()
-            else:
+            token = self.tokens[self.at]
+            if token.kind not in ("sign", "word"):
                 break
+            kind = token.text.lower()
             binding = _BINDING.get(kind)
             if binding is not None:
                 if binding <= strength:
                     break
                 self.at += 1
                 left = Operation(token.position, kind, (left, self.expression(binding)))
-            elif kind in ("is", "in", "between", "like", "ilike", "rlike", "regexp", "not") and (strength < _PREDICATE):
+            elif kind in _PREDICATES and strength < _PREDICATE:
                 left = self.predicate(left)
             else:
                 break
@@ -419,8 +428,9 @@ class _Parser:
         raise self.unexpected()
 
     def prefix(self) -> Expr:
-        token = self.token
-        if token.kind == "word" and self.keyword("not"):
+        token = self.tokens[self.at]
+        if token.kind == "word" and token.text.lower() == "not":
+            self.at += 1
             return Operation(token.position, "not", (self.expression(_NOT),))
         if token.kind == "sign" and token.text in _PREFIXES:
             self.at += 1
@@ -428,7 +438,7 @@ class _Parser:
         return self.suffixes(self.primary())
 
     def suffixes(self, operand: Expr) -> Expr:
-        while self.token.kind == "sign":
+        while self.tokens[self.at].text in _SUFFIXES:
             position = self.token.position
             if self.sign("["):
                 key = self.expression()
@@ -443,7 +453,7 @@ class _Parser:
         return operand
 
     def primary(self) -> Expr:
-        token = self.token
+        token = self.tokens[self.at]
         if token.kind == "number":
             self.at += 1
             return _number(token)
@@ -469,7 +479,7 @@ class _Parser:
         raise self.unexpected()
 
     def from_word(self) -> Expr:
-        token = self.token
+        token = self.tokens[self.at]
         word = token.text.lower()
         following = self.tokens[self.at + 1]
         if word in ("null", "true", "false"):
@@ -491,7 +501,7 @@ class _Parser:
             raise self.unexpected()
         if word in functions.BARE:
             self.at += 1
-            return Call(token.position, word, ())
+            return self.called(Call(token.position, word, ()))
         return self.column()
 
     def name(self) -> str:
@@ -511,7 +521,7 @@ class _Parser:
             if self.sign("*"):
                 raise ExpressionError("`.*` has no place in an expression", position)
             names.append(self.name())
-        if self.token.kind == "sign" and self.token.text == "(":
+        if self.token.text == "(":
             raise ExpressionError(
                 f"`{'.'.join(names)}(…)`: only Spark's own functions by their plain names may be called",
                 position,
@@ -621,7 +631,11 @@ class _Parser:
             window = self.window()
         if name in functions.WINDOW and window is None:
             raise ExpressionError(f"`{token.text}` needs an `OVER (…)`", token.position)
-        return Call(token.position, name, arguments, distinct, only, window)
+        return self.called(Call(token.position, name, arguments, distinct, only, window))
+
+    def called(self, call: Call) -> Call:
+        self.calls.append(call)
+        return call
 
     def ordering(self) -> list[Expr]:
         order = []
@@ -675,7 +689,7 @@ class _Parser:
             raise self.unexpected("`FROM` expected")
         operand = self.expression()
         self.expect(")")
-        return Call(token.position, "extract", (Literal(token.position, unit, "unit"), operand))
+        return self.called(Call(token.position, "extract", (Literal(token.position, unit, "unit"), operand)))
 
     def case(self) -> Expr:
         position = self.token.position
@@ -760,23 +774,33 @@ def _decimal_type(text: str) -> str:
     return f"decimal({max(len(whole) + len(fraction), 1)},{len(fraction)})"
 
 
+class _Parsed(NamedTuple):
+    tree: Expr
+    calls: tuple[Call, ...]
+
+
 @lru_cache(maxsize=50_000)
-def _parsed(text: str) -> Expr | ExpressionError:
+def _parsed(text: str) -> _Parsed | ExpressionError:
     try:
-        return _Parser(text).whole()
+        parser = _Parser(text)
+        tree = parser.whole()
     except ExpressionError as error:
         return error
+    return _Parsed(tree, tuple(sorted(parser.calls, key=lambda call: call.position)))
 
 
-def parse(text: str) -> Expr:
-    """The tree of an expression, or an `ExpressionError` that says why it is refused."""
+def _read(text: str) -> _Parsed:
     result = _parsed(text)
     if isinstance(result, ExpressionError):
         raise result
     return result
 
 
-@lru_cache(maxsize=50_000)
+def parse(text: str) -> Expr:
+    """The tree of an expression, or an `ExpressionError` that says why it is refused."""
+    return _read(text).tree
+
+
 def calls(text: str) -> tuple[Call, ...]:
-    """Every function that an expression which parses calls."""
-    return tuple(part for part in walk(parse(text)) if isinstance(part, Call))
+    """Every function that an expression which parses calls, as they stand in its text."""
+    return _read(text).calls

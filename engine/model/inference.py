@@ -174,20 +174,34 @@ def _shared(part: Expr, kinds: list[str | None]) -> str | None:
     return shared
 
 
+_LOGIC = {"and", "or", "not"}
+_COMPARISON = {"is", "in", "between", "=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">="}
+_ARITHMETIC = {"+", "-", "*", "/", "%", "div"}
+
+
 def _operation(part: Operation, kinds: list[str | None]) -> str | None:
-    match part.kind:
-        case "and" | "or" | "not":
-            for operand, kind in zip(part.operands, kinds, strict=True):
-                if kind not in (None, "boolean", "void", "string"):
-                    raise ExpressionError(f"`{part.kind.upper()}` needs true or false, not `{kind}`", operand.position)
-            return "boolean"
-        case "is" | "in" | "between" | "=" | "==" | "<=>" | "<>" | "!=" | "<" | "<=" | ">" | ">=":
-            try:
-                for kind in kinds[1:]:
-                    common_type(kinds[0], kind)
-            except BadType as error:
-                raise ExpressionError(f"cannot compare: {error}", part.position) from None
-            return "boolean"
+    sign = part.kind
+    if sign in _ARITHMETIC:
+        (first, second), (left, right) = part.operands, kinds
+        try:
+            return arithmetic_type(
+                sign, _literal_as_decimal(first, left, right), _literal_as_decimal(second, right, left)
+            )
+        except BadType as error:
+            raise ExpressionError(f"{error} makes no sense", part.position) from None
+    if sign in _COMPARISON:
+        try:
+            for kind in kinds[1:]:
+                common_type(kinds[0], kind)
+        except BadType as error:
+            raise ExpressionError(f"cannot compare: {error}", part.position) from None
+        return "boolean"
+    if sign in _LOGIC:
+        for operand, kind in zip(part.operands, kinds, strict=True):
+            if kind not in (None, "boolean", "void", "string"):
+                raise ExpressionError(f"`{sign.upper()}` needs true or false, not `{kind}`", operand.position)
+        return "boolean"
+    match sign:
         case "like":
             return "boolean"
         case "||":
@@ -196,21 +210,14 @@ def _operation(part: Operation, kinds: list[str | None]) -> str | None:
             return "binary" if kinds == ["binary", "binary"] else None if None in kinds else "string"
         case "-_" | "+_" | "~_":
             return "double" if kinds[0] == "string" else kinds[0]
-        case "&" | "|" | "^" | "<<" | ">>" | ">>>":
-            return kinds[0] if part.kind in ("<<", ">>", ">>>") else _shared(part, kinds)
-    left, right = (
-        _literal_as_decimal(operand, kind, other)
-        for operand, kind, other in zip(part.operands, kinds, reversed(kinds), strict=True)
-    )
-    try:
-        return arithmetic_type(part.kind, left, right)
-    except BadType as error:
-        raise ExpressionError(f"{error} makes no sense", part.position) from None
+        case "<<" | ">>" | ">>>":
+            return kinds[0]
+    return _shared(part, kinds)  # & | ^
 
 
 def _literal_as_decimal(operand: Expr, kind: str | None, other: str | None) -> str | None:
     """Beside a decimal, Spark takes a whole number as the narrowest decimal that holds it."""
-    if isinstance(operand, Literal) and isinstance(operand.value, int) and other and "decimal" in other:
+    if isinstance(operand, Literal) and other and "decimal" in other and isinstance(operand.value, int):
         return f"decimal({len(str(operand.value))},0)"
     return kind
 

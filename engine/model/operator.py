@@ -567,16 +567,16 @@ def check_texts(operator: Operator, inputs: Inputs) -> Iterator[Finding]:
     """Every marked setting against its meaning: columns exist, expressions hold, types are types."""
     qualified = {port.name: inputs.of(port.name) for port in operator.input_ports()}
     for place, text, means in operator.texts():
-        schema = inputs.of(means.port) if means.port in qualified else inputs.first()
+        schema = qualified[means.port] if means.port in qualified else inputs.first()
         match means.meaning:
-            case Meaning.COLUMN:
-                if schema is not None and not has_column(schema, text):
-                    yield Finding(f"no column `{text}`{did_you_mean(text, schema)}", means.port, place)
             case Meaning.EXPRESSION | Meaning.CONDITION | Meaning.AGGREGATE | Meaning.WINDOW:
                 scope = operator.scope_of(place, inputs)
                 if scope is None:
                     scope = Scope(schema, qualified if len(qualified) > 1 else {})
                 yield from _check_expression(text, means, scope, place)
+            case Meaning.COLUMN:
+                if schema is not None and not has_column(schema, text):
+                    yield Finding(f"no column `{text}`{did_you_mean(text, schema)}", means.port, place)
             case Meaning.TYPE:
                 try:
                     normal_type(text)
@@ -602,14 +602,14 @@ def _whole(text: str, means: Means) -> str:
 def _check_expression(text: str, means: Means, scope: Scope, place: str) -> Iterator[Finding]:
     whole = _whole(text, means)
     try:
-        tree = parse(whole)
+        tree, called = parse(whole), calls(whole)
         kind = infer(tree, scope)
     except ExpressionError as error:
         hint = "; the window is added by itself" if means.meaning is Meaning.WINDOW and " over" in text.lower() else ""
         yield Finding(f"`{_short(text)}`: {error}{hint}", means.port, place)
         return
-    found = [call for call in calls(whole) if call.window is None and call.name in functions.AGGREGATE]
-    windows = [call for call in calls(whole) if call.window is not None]
+    found = [call for call in called if call.window is None and call.name in functions.AGGREGATE]
+    windows = [call for call in called if call.window is not None]
     if means.meaning is Meaning.WINDOW:
         if found or windows != [tree]:
             yield Finding(

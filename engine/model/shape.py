@@ -67,11 +67,11 @@ def _body(bound: Bound) -> str | None:
     before: dict[str, int] = {}
     behind: dict[str, int] = {}
     for node in bound.order:
-        own = 1 if not bound.incoming.get(node) else 0
-        before[node] = min(own + sum(before[source] for source, _ in bound.producers(node)), 10**9)
+        incoming = bound.incoming.get(node)
+        before[node] = min(sum([before[link.source] for link in incoming]), 10**9) if incoming else 1
     for node in reversed(bound.order):
         own = 1 if bound.role(node) is Role.TARGET else 0
-        behind[node] = min(own + sum(behind[target] for target, _ in bound.consumers(node)), 10**9)
+        behind[node] = min(own + sum([behind[link.target] for link in bound.outgoing.get(node, ())]), 10**9)
     candidates = [node for node in bound.order if bound.role(node) in (Role.TARGET, Role.STAGING)]
     if not candidates:
         return None
@@ -93,10 +93,10 @@ def _reachable(bound: Bound, start: str) -> set[str]:
     found: set[str] = set()
     waiting = [start]
     while waiting:
-        for target, _ in bound.consumers(waiting.pop()):
-            if target not in found:
-                found.add(target)
-                waiting.append(target)
+        for link in bound.outgoing.get(waiting.pop(), ()):
+            if link.target not in found:
+                found.add(link.target)
+                waiting.append(link.target)
     return found
 
 

@@ -27,7 +27,7 @@ _WORDS: dict[str, Any] = {
     ".inf": float("inf"), "-.inf": float("-inf"), ".nan": float("nan"),
 }  # fmt: skip
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # only its events are used
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
@@ -45,8 +45,7 @@ def collector_paused() -> Iterator[None]:
 
 def scalar(text: str) -> Any:
     """A plain scalar by the core schema of YAML 1.2: `no` and `1:30` stay text."""
-    first = text[:1]
-    if first.isdigit() or first in "+-.":
+    if text[:1] in "+-.0123456789":
         if _INT.match(text):
             return int(text)
         if _FLOAT.match(text):
@@ -80,36 +79,26 @@ def _build(text: str, file: str, lines: dict[tuple[str, ...], int]) -> Any:
     stack: list[list[Any]] = []
     pending = object()
 
-    def place(event: Any, value: Any, is_scalar: bool) -> None:
-        nonlocal result
-        if not stack:
-            result = value
-            return
-        frame = stack[-1]
-        container = frame[0]
-        if type(container) is list:
-            container.append(value)
-        elif frame[1] is pending:
-            if not is_scalar:
-                raise refuse(event, "a key must be plain text, not a list or a mapping")
-            key = value if type(value) is str else event.value
-            if key in container:
-                raise refuse(event, f"the key `{key}` stands twice in one mapping")
-            frame[1] = key
-            if len(stack) <= 2:
-                lines[(*(outer[2] for outer in stack[1:]), key)] = event.start_mark.line + 1
-        else:
-            container[frame[1]] = value
-            frame[1] = pending
+    def key_of(event: Any, value: Any, frame: list[Any]) -> str:
+        key: str = value if type(value) is str else event.value
+        if key in frame[0]:
+            raise refuse(event, f"the key `{key}` stands twice in one mapping")
+        if len(stack) <= 2:
+            lines[(*(outer[2] for outer in stack[1:]), key)] = event.start_mark.line + 1
+        return key
 
-    for event in yaml.parse(text, Loader=_Loader):
+    next_event = _Parser(text).get_event
+    while (event := next_event()) is not None:
         kind = type(event)
         if kind is yaml.ScalarEvent:
             if event.anchor is not None:
                 raise refuse(event, "anchors and aliases are not used in workflow files")
             if event.tag is not None and event.tag != "!":
                 raise refuse(event, f"the tag `{event.tag}` is not used in workflow files")
-            place(event, scalar(event.value) if event.implicit[0] else event.value, True)
+            value: Any = scalar(event.value) if event.implicit[0] else event.value
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+            stack.pop()
+            continue
         elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
             if event.anchor is not None:
                 raise refuse(event, "anchors and aliases are not used in workflow files")
@@ -117,18 +106,33 @@ def _build(text: str, file: str, lines: dict[tuple[str, ...], int]) -> Any:
                 raise refuse(event, f"the tag `{event.tag}` is not used in workflow files")
             if len(stack) >= MAX_DEPTH:
                 raise refuse(event, f"nested more than {MAX_DEPTH} levels deep")
-            value: Any = {} if kind is yaml.MappingStartEvent else []
-            name = stack[-1][1] if stack else None
-            place(event, value, False)
-            stack.append([value, pending, name])
-        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
-            stack.pop()
+            value = {} if kind is yaml.MappingStartEvent else []
         elif kind is yaml.AliasEvent:
             raise refuse(event, "anchors and aliases are not used in workflow files")
-        elif kind is yaml.DocumentStartEvent:
-            documents += 1
-            if documents > 1:
-                raise refuse(event, "a second YAML document; a workflow file holds one")
+        else:
+            if kind is yaml.DocumentStartEvent:
+                documents += 1
+                if documents > 1:
+                    raise refuse(event, "a second YAML document; a workflow file holds one")
+            continue
+
+        name = None
+        if not stack:
+            result = value
+        else:
+            frame = stack[-1]
+            container, name = frame[0], frame[1]
+            if type(container) is list:
+                container.append(value)
+            elif name is not pending:
+                container[name] = value
+                frame[1] = pending
+            elif kind is yaml.ScalarEvent:
+                frame[1] = key_of(event, value, frame)
+            else:
+                raise refuse(event, "a key must be plain text, not a list or a mapping")
+        if kind is not yaml.ScalarEvent:
+            stack.append([value, pending, name])
     return result
 
 

@@ -92,6 +92,8 @@ class _Opened:
 
     session: SparkSession
     jvm: _Jvm
+    settings: SparkSettings
+    lent: bool = False
 
 
 class _Process:
@@ -102,14 +104,34 @@ class _Process:
 
 
 def open_session(settings: SparkSettings | None = None) -> SparkSession:
-    """Start a JVM and a Spark session in it. One may be open at a time."""
-    return _open(settings or SparkSettings(), java=find_java(), archive_to=None)
+    """Start a JVM and a Spark session in it, or take the one that is lent. One may be open at a time."""
+    settings = settings or SparkSettings()
+    opened = _Process.opened
+    if opened is not None and opened.lent:
+        return _borrow(opened, settings)
+    return _open(settings, java=find_java(), archive_to=None)
+
+
+@contextlib.contextmanager
+def lent(session: SparkSession) -> Iterator[None]:
+    """While this lasts, who opens a session gets this one, and closing it leaves it open.
+
+    So a process that runs many workflows, one after the other, starts Spark once.
+    """
+    opened = _Process.opened
+    if opened is None or opened.session is not session:
+        raise EnvironmentProblem("only the Spark session that is open in this process can be lent")
+    opened.lent = True
+    try:
+        yield
+    finally:
+        opened.lent = False
 
 
 def close_session(session: SparkSession) -> None:
-    """Stop the session and end its JVM, also one that died on its own."""
+    """Stop the session and end its JVM, also one that died on its own. A lent session stays open."""
     with _Process.lock:
-        if _Process.opened is None or _Process.opened.session is not session:
+        if _Process.opened is None or _Process.opened.session is not session or _Process.opened.lent:
             return
         jvm, _Process.opened = _Process.opened.jvm, None
         _forget(session, alive=jvm.process.poll() is None)
@@ -331,8 +353,20 @@ def _open(settings: SparkSettings, java: Java, archive_to: Path | None) -> Spark
             _forget(None, alive=jvm.process.poll() is None)
             _end(jvm)
             raise
-        _Process.opened = _Opened(session, jvm)
+        _Process.opened = _Opened(session, jvm, settings)
         return session
+
+
+def _borrow(opened: _Opened, wanted: SparkSettings) -> SparkSession:
+    """The lent session, unless something is asked of it that only another start could give."""
+    given = opened.settings
+    differences = [f"the master {wanted.master!r}"] if wanted.master.strip() != given.master.strip() else []
+    if wanted.driver_memory_mb is not None and wanted.driver_memory_mb != driver_memory_mb(given):
+        differences.append(f"a driver memory of {wanted.driver_memory_mb} MB")
+    differences += [name for name, value in wanted.extra.items() if given.extra.get(name) != value]
+    if differences:
+        raise EnvironmentProblem(f"the Spark session of this process was started without {', '.join(differences)}")
+    return opened.session
 
 
 def _each_once(class_path: str) -> str:

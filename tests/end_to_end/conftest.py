@@ -4,16 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from engine.experiments.data import generate_tpch
-
-
-@pytest.fixture(scope="session")
-def tpch(tmp_path_factory):
-    """A small TPC-H data set."""
-    folder = tmp_path_factory.mktemp("tpch") / "data"
-    generate_tpch(folder, 0.01)
-    return folder
-
 
 @pytest.fixture(scope="session")
 def dirty_tpch(tpch, tmp_path_factory):

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from pyspark.sql import SparkSession
 
 from engine.cli import main
+from engine.spark.session import lent
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = ROOT / "workflows"
@@ -36,20 +38,31 @@ def papilio(
     )
 
 
-def papilio_here(*arguments: object, home: Path) -> subprocess.CompletedProcess:
-    """The same in this process, for commands that start nothing: quicker by the time Python takes to start."""
+def papilio_here(
+    *arguments: object,
+    home: Path,
+    spark: SparkSession | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess:
+    """The same command line in this process, where the start of a process is not what is tested.
+
+    A `run` takes `spark`, the session that the tests share.
+    """
+    words = [str(argument) for argument in arguments]
     output, errors = io.StringIO(), io.StringIO()
     code = 0
-    with (
-        unittest.mock.patch.dict(os.environ, environment_for(home)),
-        contextlib.redirect_stdout(output),
-        contextlib.redirect_stderr(errors),
-    ):
+    with contextlib.ExitStack() as here:
+        here.enter_context(unittest.mock.patch.dict(os.environ, environment_for(home, environment)))
+        here.enter_context(contextlib.redirect_stdout(output))
+        here.enter_context(contextlib.redirect_stderr(errors))
+        if spark is not None:
+            here.enter_context(lent(spark))
+            words += ["--master", spark.sparkContext.master]
         try:
-            main([str(argument) for argument in arguments])
+            main(words)
         except SystemExit as end:
             code = int(end.code or 0)
-    return subprocess.CompletedProcess(list(arguments), code, output.getvalue(), errors.getvalue())
+    return subprocess.CompletedProcess(words, code, output.getvalue(), errors.getvalue())
 
 
 def environment_for(home: Path, extra: Mapping[str, str] | None = None) -> dict[str, str]:

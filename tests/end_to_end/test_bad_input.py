@@ -1,4 +1,7 @@
-"""Bad input: one clear message that names file, node and reason, the right exit code, and no target touched."""
+"""Bad input: one clear message that names file, node and reason, the right exit code, and no target touched.
+
+What is refused before Spark starts is refused by the command line in this process; two of them by the real program.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +31,18 @@ def line(step, source=SOURCE, target=TARGET):
     return {"source": source, "step": step, "target": target}
 
 
-def run_and_compare(file, place, command="run"):
+def run_and_compare(file, place, command="run", program=papilio_here, **options):
     before = snapshot(place / "out")
-    done = (papilio if command == "run" else papilio_here)(command, file, home=place / "home")
+    done = program(command, file, home=place / "home", **options)
     assert snapshot(place / "out") == before, "a target was touched"
     assert "Traceback" not in done.stderr
     return done
 
 
-def refused(file, place, *parts):
+def refused(file, place, *parts, program=papilio_here):
     """Both `check` and `run` refuse the file with exit 2, naming file and reason."""
     for command in ("check", "run"):
-        done = run_and_compare(file, place, command)
+        done = run_and_compare(file, place, command, program)
         assert done.returncode == 2, done.stderr
         for part in (file.name, *parts):
             assert part in done.stderr, done.stderr
@@ -48,7 +51,7 @@ def refused(file, place, *parts):
 def test_broken_yaml(place):
     file = place / "broken.butterfly.yaml"
     file.write_text("papilio: 1\nnodes: {a: [}\n")
-    refused(file, place, "broken.butterfly.yaml:2:", "broken YAML")
+    refused(file, place, "broken.butterfly.yaml:2:", "broken YAML", program=papilio)
 
 
 def test_wrong_types(place):
@@ -102,7 +105,7 @@ def test_a_missing_source_file(place):
 
 def test_a_column_that_does_not_exist(place):
     file = write(place, line({"operator": "filter", "condition": "amonut > 1"}), EDGES)
-    refused(file, place, "node `step`", "no column `amonut`; did you mean `amount`?")
+    refused(file, place, "node `step`", "no column `amonut`; did you mean `amount`?", program=papilio)
 
 
 def test_keys_of_types_that_cannot_be_compared(place):
@@ -195,26 +198,26 @@ def test_a_newer_file_format(place):
 
 def test_a_parameter_the_workflow_does_not_have(place):
     file = write(place, line({"operator": "copy"}), EDGES, parameters={"scale": 1})
-    done = papilio("run", file, "--param", "scael=2", home=place / "home")
+    done = papilio_here("run", file, "--param", "scael=2", home=place / "home")
     assert done.returncode == 2
     assert "did you mean `scale`?" in done.stderr
 
 
-def test_a_truncated_gzip_fails_the_run(place):
+def test_a_truncated_gzip_fails_the_run(place, spark):
     whole = gzip.compress(b"id,amount\n" + b"".join(b"%d,%d\n" % (i, i * 37 % 1001) for i in range(20_000)))
     (place / "in" / "rows.csv.gz").write_bytes(whole[: len(whole) // 2])
     file = write(place, line({"operator": "copy"}, {**SOURCE, "path": "in/rows.csv.gz"}), EDGES)
-    done = run_and_compare(file, place)
+    done = run_and_compare(file, place, spark=spark)
     assert done.returncode == 1, done.stderr
     assert file.name in done.stderr
     assert "node `source`" in done.stderr
 
 
-def test_a_truncated_parquet_fails_the_run(place, tpch):
+def test_a_truncated_parquet_fails_the_run(place, tpch, spark):
     whole = (tpch / "partsupp.parquet").read_bytes()
     (place / "in" / "cut.parquet").write_bytes(whole[: len(whole) // 2])
     file = write(place, line({"operator": "copy"}, {"operator": "parquet_source", "path": "in/cut.parquet"}), EDGES)
-    done = run_and_compare(file, place)
+    done = run_and_compare(file, place, spark=spark)
     assert done.returncode == 1, done.stderr
     assert file.name in done.stderr
     assert "node `source`" in done.stderr

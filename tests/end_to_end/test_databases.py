@@ -1,13 +1,13 @@
-"""A workflow from database to database, by the real program."""
+"""A workflow from database to database."""
 
 from __future__ import annotations
 
 import adbc_driver_postgresql.dbapi as postgres
 
-from tests.end_to_end.helpers import answer, papilio, snapshot, write
+from tests.end_to_end.helpers import answer, papilio_here, snapshot, write
 
 
-def test_a_workflow_reads_one_postgresql_table_and_loads_another(postgresql, tmp_path):
+def test_a_workflow_reads_one_postgresql_table_and_loads_another(spark, postgresql, tmp_path):
     uri = postgresql.dsn
     with postgres.connect(uri) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE TABLE sales (id int, amount numeric(10,2), day date)")
@@ -25,7 +25,9 @@ def test_a_workflow_reads_one_postgresql_table_and_loads_another(postgresql, tmp
     }  # fmt: skip
     file = write(tmp_path, nodes, ["sales -> by_day.in", "by_day -> days.in"])
     secret = {"SALES_PASSWORD": postgresql.password}
-    done = papilio("run", file, "--json", "--run-dir", tmp_path / "run", home=tmp_path / "home", environment=secret)
+    done = papilio_here(
+        "run", file, "--json", "--run-dir", tmp_path / "run", home=tmp_path / "home", environment=secret, spark=spark
+    )
     assert answer(done)["targets"]["days"]["rows"] == 3
     with postgres.connect(uri) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT day::text, total::text, n::bigint FROM days ORDER BY day")
@@ -46,7 +48,7 @@ def test_a_database_that_cannot_be_reached_is_named_and_the_run_does_not_start(t
         "target": {"operator": "parquet_target", "path": "out"},
     }  # fmt: skip
     file = write(tmp_path, nodes, ["sales -> step.in", "step -> target.in"])
-    done = papilio("run", file, home=tmp_path / "home", environment={"SALES_PASSWORD": "x"})
+    done = papilio_here("run", file, home=tmp_path / "home", environment={"SALES_PASSWORD": "x"})
     assert done.returncode == 2, done.stderr
     assert "test.butterfly.yaml: node `sales`" in done.stderr
-    assert papilio("check", file, home=tmp_path / "home").returncode == 0, "checking opens no connection"
+    assert papilio_here("check", file, home=tmp_path / "home").returncode == 0, "checking opens no connection"

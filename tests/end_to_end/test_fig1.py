@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from engine.events import LogReader, NodeCounted, RowsRefused, RunFinished, RunStarted, TargetCommitted
-from tests.end_to_end.helpers import WORKFLOWS, answer, environment_for, papilio, parquet_rows
+from tests.end_to_end.helpers import WORKFLOWS, answer, environment_for, papilio, papilio_here, parquet_rows
 
 FIG1 = WORKFLOWS / "fig1.butterfly.yaml"
 CLEAN = """
@@ -95,7 +95,7 @@ def test_the_log_tells_the_run_from_beginning_to_end(finished):
 
 def test_history_knows_the_run(finished):
     home, summary = finished
-    runs = answer(papilio("history", "--json", home=home))
+    runs = answer(papilio_here("history", "--json", home=home))
     assert [(run["run"], run["workflow"], run["status"]) for run in runs] == [(summary["run"], "fig1", "done")]
 
 
@@ -125,7 +125,7 @@ def test_xml_export_comes_back_as_the_same_workflow(tmp_path):
     from engine.model.file import load, to_yaml, workflow_from
     from engine.store.xml import workflow_from_xml
 
-    done = papilio("export", FIG1, "--to", "xml", home=tmp_path)
+    done = papilio_here("export", FIG1, "--to", "xml", home=tmp_path)
     assert done.returncode == 0, done.stderr
     again = workflow_from(workflow_from_xml(done.stdout), "xml")
     assert to_yaml(again) == to_yaml(load(FIG1).workflow)
@@ -141,7 +141,7 @@ def test_check_tells_every_schema_without_spark(dirty_tpch, tmp_path):
 
 
 def test_partition_finds_the_butterfly_and_its_parts(dirty_tpch, tmp_path):
-    found = answer(papilio("partition", FIG1, "--json", "--param", f"data_folder={dirty_tpch}", home=tmp_path))
+    found = answer(papilio_here("partition", FIG1, "--json", "--param", f"data_folder={dirty_tpch}", home=tmp_path))
     assert found["archetype"] == "balanced butterfly"
     assert found["wings"]["body"] == ["joined"]
     assert len(found["wings"]["left"]) == 9

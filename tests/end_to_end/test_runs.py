@@ -1,4 +1,8 @@
-"""Runs that are cancelled, killed, starved or disturbed, and runs on other Sparks. Each is the real program."""
+"""Runs that are cancelled, killed, starved or disturbed.
+
+Where a process is started, stopped or starved, the real program runs in one of its own; else the command line runs
+here, on the Spark session that the tests share.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,25 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import duckdb
+import psutil
 import pytest
 
 from engine.events import LogReader, RunFinished, UnitFinished
-from tests.end_to_end.helpers import ROOT, answer, environment_for, papilio, parquet_rows, snapshot, write
+from tests.end_to_end.helpers import (
+    ROOT,
+    answer,
+    environment_for,
+    papilio,
+    papilio_here,
+    parquet_rows,
+    snapshot,
+    write,
+)
+from tests.spark.test_session import gone
 
 SLOW = {  # a million rows, each compared with many others: runs for minutes
     "days": {"operator": "date_dimension", "first_day": "1900-01-01", "last_day": "2100-12-31"},
@@ -38,14 +54,14 @@ def start(*arguments, home, **options):
     )  # fmt: skip
 
 
-def wait_for(log, kind, process, seconds=120):
+def wait_for(log, kind, process=None, seconds=120):
     """Wait until the run's log holds an event of a kind."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if log.exists() and any(isinstance(event, kind) for event in LogReader(log)):
             return
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.1)
+        assert process is None or process.poll() is None, process.stderr.read()
+        time.sleep(0.02)
     raise AssertionError(f"no {kind.__name__} in {seconds} s")
 
 
@@ -75,28 +91,31 @@ def test_ctrl_c_cancels_within_two_seconds_and_leaves_the_old_targets(slow, tmp_
     assert not [path for path in (tmp_path / "out").iterdir() if path.name.startswith(".")]
     (finished,) = [event for event in LogReader(tmp_path / "run" / "events.jsonl") if isinstance(event, RunFinished)]
     assert finished.status == "cancelled"
-    assert answer(papilio("history", "--json", home=tmp_path / "home"))[0]["status"] == "cancelled"
+    assert answer(papilio_here("history", "--json", home=tmp_path / "home"))[0]["status"] == "cancelled"
 
 
-def test_after_kill_9_the_targets_are_as_before_and_the_next_run_cleans_up(slow, tmp_path):
+def test_after_kill_9_spark_ends_the_targets_are_as_before_and_the_next_run_cleans_up(slow, tmp_path, spark):
     before = old_target(tmp_path)
     process = start("run", slow, "--run-dir", tmp_path / "run", home=tmp_path / "home")
     wait_for(tmp_path / "run" / "events.jsonl", UnitFinished, process)
+    children = [child.pid for child in psutil.Process(process.pid).children(recursive=True)]
     process.kill()
     process.communicate(timeout=30)
+    assert children
+    assert gone(children)
     visible = {name: data for name, data in snapshot(tmp_path / "out").items() if not name.startswith(".")}
     assert visible == before
     assert [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith(".")], "something was staged"
     nodes = {"days": SLOW["days"], "left": SLOW["left"], "quick": SLOW["quick"]}
     again = write(tmp_path, nodes, ["days -> left.in", "left -> quick.in"], name="slow")
-    done = papilio("run", again, "--json", home=tmp_path / "home")
+    done = papilio_here("run", again, "--json", home=tmp_path / "home", spark=spark)
     assert answer(done)["targets"]["quick"]["rows"] == 73414
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["quick"]
-    statuses = [run["status"] for run in answer(papilio("history", "--json", home=tmp_path / "home"))]
+    statuses = [run["status"] for run in answer(papilio_here("history", "--json", home=tmp_path / "home"))]
     assert statuses == ["done", "failed"]
 
 
-def test_a_source_that_changes_while_it_is_read_fails_the_run_before_any_commit(tmp_path):
+def test_a_source_that_changes_while_it_is_read_fails_the_run_before_any_commit(tmp_path, spark):
     before = old_target(tmp_path)
     (tmp_path / "in.csv").write_text("n\n" + "\n".join(map(str, range(1000))))
     nodes = {
@@ -105,18 +124,29 @@ def test_a_source_that_changes_while_it_is_read_fails_the_run_before_any_commit(
         "quick": SLOW["quick"],
         "second": {"operator": "filter", "condition": "n > 10"},
         "other": {"operator": "parquet_target", "path": "out/other"},
+        "third": {"operator": "filter", "condition": "n > 20"},
+        "last": {"operator": "parquet_target", "path": "out/last"},
     }
-    edges = ["source -> step.in", "step -> quick.in", "quick -> second.in", "second -> other.in"]
-    process = start("run", write(tmp_path, nodes, edges), "--run-dir", tmp_path / "run", home=tmp_path / "home")
-    wait_for(tmp_path / "run" / "events.jsonl", UnitFinished, process)
-    (tmp_path / "in.csv").write_text("n\n5\n")
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 1, errors
-    assert "node `source`: the source changed while it was read" in errors
+    edges = [
+        "source -> step.in", "step -> quick.in", "quick -> second.in", "second.match -> other.in", "other -> third.in",
+        "third.match -> last.in",
+    ]  # fmt: skip
+
+    def change_the_source():  # after the first of three units that run one after the other
+        wait_for(tmp_path / "run" / "events.jsonl", UnitFinished)
+        (tmp_path / "in.csv").write_text("n\n5\n")
+
+    changing = threading.Thread(target=change_the_source)
+    changing.start()
+    file = write(tmp_path, nodes, edges)
+    done = papilio_here("run", file, "--run-dir", tmp_path / "run", home=tmp_path / "home", spark=spark)
+    changing.join()
+    assert done.returncode == 1, done.stderr
+    assert "node `source`: the source changed while it was read" in done.stderr
     assert snapshot(tmp_path / "out") == before
 
 
-def test_malformed_csv_rows_leave_by_the_reject_port_with_line_and_reason(tmp_path):
+def test_malformed_csv_rows_leave_by_the_reject_port_with_line_and_reason(tmp_path, spark):
     (tmp_path / "rows.csv").write_text("id,amount\n1,10\nx,20\n3,30,extra\n4\n5,50\n")
     nodes = {
         "source": {"operator": "csv_source", "path": "rows.csv", "columns": {"id": "int", "amount": "int"}},
@@ -126,7 +156,7 @@ def test_malformed_csv_rows_leave_by_the_reject_port_with_line_and_reason(tmp_pa
         "rejects": {"operator": "parquet_target", "path": "out/rejects"},
     }
     edges = ["source.out -> good.in", "source.reject -> bad.in", "good -> rows.in", "bad -> rejects.in"]
-    summary = answer(papilio("run", write(tmp_path, nodes, edges), "--json", home=tmp_path / "home"))
+    summary = answer(papilio_here("run", write(tmp_path, nodes, edges), "--json", home=tmp_path / "home", spark=spark))
     assert parquet_rows(tmp_path / "out" / "rows") == [(1, 10), (5, 50)]
     found = duckdb.sql(f"SELECT line, record, reason FROM '{tmp_path}/out/rejects/*.parquet' ORDER BY line").fetchall()
     assert [(line, record) for line, record, _ in found] == [(3, "x,20"), (4, "3,30,extra"), (5, "4")]
@@ -136,7 +166,7 @@ def test_malformed_csv_rows_leave_by_the_reject_port_with_line_and_reason(tmp_pa
     assert summary["nodes"]["rejects"]["rows_in"] == 3
 
 
-def test_malformed_rows_that_no_port_takes_stop_the_run(tmp_path):
+def test_malformed_rows_that_no_port_takes_stop_the_run(tmp_path, spark):
     before = old_target(tmp_path)
     (tmp_path / "rows.csv").write_text("id\n1\nx\n")
     nodes = {
@@ -145,15 +175,15 @@ def test_malformed_rows_that_no_port_takes_stop_the_run(tmp_path):
         "quick": SLOW["quick"],
     }
     file = write(tmp_path, nodes, ["source -> step.in", "step -> quick.in"])
-    done = papilio("run", file, home=tmp_path / "home")
+    done = papilio_here("run", file, home=tmp_path / "home", spark=spark)
     assert done.returncode == 1
     assert "test.butterfly.yaml: node `source`: 1 of 2 rows were refused, and nothing reads the port" in done.stderr
     assert snapshot(tmp_path / "out") == before
-    allowed = papilio("run", file, "--json", "--set", "source.max_refused=1", home=tmp_path / "home")
+    allowed = papilio_here("run", file, "--json", "--set", "source.max_refused=1", home=tmp_path / "home", spark=spark)
     assert answer(allowed)["nodes"]["source"]["refused"] == {"reject": 1}
 
 
-def test_a_result_that_several_read_is_computed_once_and_all_ports_in_one_job(tmp_path, tpch):
+def test_a_result_that_several_read_is_computed_once_and_all_ports_in_one_job(tmp_path, tpch, spark):
     nodes = {
         "lines": {"operator": "parquet_source", "path": str(tpch / "lineitem.parquet")},
         "sort": {"operator": "deduplicate", "keys": ["l_orderkey"], "order": [{"column": "l_linenumber"}]},
@@ -170,7 +200,7 @@ def test_a_result_that_several_read_is_computed_once_and_all_ports_in_one_job(tm
         "sizes.rest -> d.in", "a -> ta.in", "b -> tb.in", "c -> tc.in", "d -> td.in",
     ]  # fmt: skip
     file = write(tmp_path, nodes, edges, roots={"here": ".", "data": str(tpch)})
-    summary = answer(papilio("run", file, "--json", home=tmp_path / "home"))
+    summary = answer(papilio_here("run", file, "--json", home=tmp_path / "home", spark=spark))
     assert [id_ for id_, unit in summary["units"].items() if unit["held"] == "staged"] == ["sizes"]
     first = f"SELECT * FROM '{tpch}/lineitem.parquet' WHERE l_linenumber = 1"
     counts = duckdb.sql(
@@ -184,8 +214,7 @@ def test_a_result_that_several_read_is_computed_once_and_all_ports_in_one_job(tm
     assert summary["nodes"]["sizes"]["rows_out"] == counts[0] + counts[2] + counts[3]
 
 
-@pytest.mark.slow  # tests/spark/test_targets.py has each of these on its own
-def test_append_and_upsert_keep_what_they_should(tmp_path):
+def test_append_and_upsert_keep_what_they_should(tmp_path, spark):
     (tmp_path / "rows.csv").write_text("id,v\n1,a\n2,b\n")
     nodes = {
         "source": {"operator": "csv_source", "path": "rows.csv", "columns": {"id": "int", "v": "string"}},
@@ -194,9 +223,9 @@ def test_append_and_upsert_keep_what_they_should(tmp_path):
         "state": {"operator": "parquet_target", "path": "out/state", "mode": "upsert", "key": ["id"]},
     }
     file = write(tmp_path, nodes, ["source -> step.in", "step -> log.in", "step -> state.in"])
-    assert papilio("run", file, home=tmp_path / "home").returncode == 0
+    assert papilio_here("run", file, home=tmp_path / "home", spark=spark).returncode == 0
     (tmp_path / "rows.csv").write_text("id,v\n2,B\n3,c\n")
-    assert papilio("run", file, home=tmp_path / "home").returncode == 0
+    assert papilio_here("run", file, home=tmp_path / "home", spark=spark).returncode == 0
     assert parquet_rows(tmp_path / "out" / "log") == [(1, "a"), (2, "B"), (2, "b"), (3, "c")]
     assert parquet_rows(tmp_path / "out" / "state") == [(1, "a"), (2, "B"), (3, "c")]
 
@@ -228,28 +257,6 @@ def test_a_full_disk_fails_the_run_and_leaves_the_old_target(tmp_path):
         subprocess.run(["umount", disk], check=True)
 
 
-def test_a_workflow_runs_on_a_standalone_cluster_with_two_workers(tpch, tmp_path):
-    from engine.spark.cluster import StandaloneCluster
-
-    nodes = {
-        "lines": {"operator": "parquet_source", "path": str(tpch / "lineitem.parquet")},
-        "by": {
-            "operator": "aggregate",
-            "group": ["l_returnflag"],
-            "aggregates": [{"name": "n", "expression": "count(*)"}],
-        },
-        "target": {"operator": "parquet_target", "path": "out/flags"},
-    }
-    file = write(tmp_path, nodes, ["lines -> by.in", "by -> target.in"], roots={"here": ".", "data": str(tpch)})
-    with StandaloneCluster(workers=2, cores=1, memory_mb=1024) as cluster:
-        confs = [f"--spark-conf={key}={value}" for key, value in cluster.settings().extra.items()]
-        done = papilio("run", file, "--json", "--master", cluster.url, *confs, home=tmp_path / "home")
-        summary = answer(done)
-    wanted = duckdb.sql(f"SELECT l_returnflag, count(*) FROM '{tpch}/lineitem.parquet' GROUP BY 1").fetchall()
-    assert parquet_rows(tmp_path / "out" / "flags") == sorted(wanted, key=repr)
-    assert summary["status"] == "done"
-
-
 def test_filters_and_projections_reach_the_parquet_scan(spark, tpch, tmp_path):
     from engine.model.binding import bind
     from engine.model.file import load
@@ -278,11 +285,10 @@ def test_filters_and_projections_reach_the_parquet_scan(spark, tpch, tmp_path):
     assert "ReadSchema: struct<l_orderkey:bigint,l_quantity:decimal(15,2)>" in text
 
 
-@pytest.mark.slow
-def test_events_on_standard_output_are_json_lines_and_nothing_else(tmp_path):
+def test_events_on_standard_output_are_json_lines_and_nothing_else(tmp_path, spark):
     nodes = {"days": {**SLOW["days"], "last_day": "1900-01-31"}, "left": SLOW["left"], "quick": SLOW["quick"]}
     file = write(tmp_path, nodes, ["days -> left.in", "left -> quick.in"])
-    done = papilio("run", file, "--events", "-", home=tmp_path / "home")
+    done = papilio_here("run", file, "--events", "-", home=tmp_path / "home", spark=spark)
     kinds = [json.loads(text)["event"] for text in done.stdout.splitlines()]
     assert kinds[0] == "run-started"
     assert kinds[-1] == "run-finished"

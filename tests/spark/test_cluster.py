@@ -6,14 +6,17 @@ import json
 import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import psutil
 import pytest
 
 from engine.errors import BadInput
 from engine.spark.cluster import StandaloneCluster
 from engine.spark.session import SparkSettings
+from tests.end_to_end.helpers import answer, papilio, parquet_rows, write
 from tests.spark.test_session import PATIENCE_S, Answer, first_line, gone, run, start
 
 CLIENT = """
@@ -54,7 +57,7 @@ def connect(settings: SparkSettings) -> Answer:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[StandaloneCluster]:
-    with StandaloneCluster(workers=2, memory_mb=512) as cluster:
+    with StandaloneCluster(workers=2, cores=1, memory_mb=1024) as cluster:
         yield cluster
 
 
@@ -82,6 +85,24 @@ def test_a_job_runs_on_both_workers(cluster: StandaloneCluster) -> None:
     facts = connect(SparkSettings(settings.master, 512, None, {**settings.extra, **both})).facts()
     assert facts["rows"] == 1000
     assert {worker.pid for worker in cluster.workers()} <= set(facts["pids"])
+
+
+def test_a_workflow_runs_on_the_cluster(cluster: StandaloneCluster, tpch: Path, tmp_path: Path) -> None:
+    nodes = {
+        "lines": {"operator": "parquet_source", "path": str(tpch / "lineitem.parquet")},
+        "by": {
+            "operator": "aggregate",
+            "group": ["l_returnflag"],
+            "aggregates": [{"name": "n", "expression": "count(*)"}],
+        },
+        "target": {"operator": "parquet_target", "path": "out/flags"},
+    }
+    file = write(tmp_path, nodes, ["lines -> by.in", "by -> target.in"], roots={"here": ".", "data": str(tpch)})
+    confs = [f"--spark-conf={key}={value}" for key, value in cluster.settings().extra.items()]
+    summary = answer(papilio("run", file, "--json", "--master", cluster.url, *confs, home=tmp_path / "home"))
+    wanted = duckdb.sql(f"SELECT l_returnflag, count(*) FROM '{tpch}/lineitem.parquet' GROUP BY 1").fetchall()
+    assert parquet_rows(tmp_path / "out" / "flags") == sorted(wanted, key=repr)
+    assert summary["status"] == "done"
 
 
 def test_the_secret_is_on_no_command_line(cluster: StandaloneCluster) -> None:

@@ -17,7 +17,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from engine.errors import BadInput, EnvironmentProblem
-from engine.spark.session import SparkSettings, open_session, properties_text, spark_properties, write_private
+from engine.spark.session import (
+    SparkSettings,
+    close_session,
+    lent,
+    open_session,
+    properties_text,
+    spark_properties,
+    write_private,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 240
@@ -128,15 +136,6 @@ facts["forgotten"] = SparkSession.getActiveSession() is None
 print(json.dumps(facts))
 """
 
-UNTIL_KILLED = """
-import json, time
-import psutil
-from engine.spark.session import SparkSettings, open_session
-open_session(SparkSettings("local[1]", 512))
-print(json.dumps([child.pid for child in psutil.Process().children(recursive=True)]), flush=True)
-time.sleep(600)
-"""
-
 CANNOT_START = """
 import sys
 from engine.errors import EnvironmentProblem
@@ -215,6 +214,27 @@ def test_a_second_session_in_the_same_process_is_refused(spark: SparkSession) ->
     assert spark.range(3).count() == 3
 
 
+def test_a_lent_session_is_what_others_open_and_stays_open_when_they_close_it(spark: SparkSession) -> None:
+    with lent(spark):
+        borrowed = open_session(SparkSettings("local[2]"))
+        assert borrowed is spark
+        close_session(borrowed)
+    assert spark.range(3).count() == 3
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        (SparkSettings("local[1]"), r"the master 'local\[1\]'"),
+        (SparkSettings("local[2]", driver_memory_mb=777), "777 MB"),
+        (SparkSettings("local[2]", extra={"spark.speculation": "true"}), "spark.speculation"),
+    ],
+)
+def test_a_lent_session_is_not_passed_off_as_another(spark: SparkSession, other: SparkSettings, named: str) -> None:
+    with lent(spark), pytest.raises(EnvironmentProblem, match=named):
+        open_session(other)
+
+
 def test_ctrl_c_reaches_python_alone(whole_life: dict[str, Any]) -> None:
     assert whole_life["heard"] == 1
     assert whole_life["after_ctrl_c"] == 10
@@ -251,15 +271,6 @@ def test_a_setting_of_the_caller_arrives_as_it_was(whole_life: dict[str, Any]) -
 def test_spark_has_nothing_to_say_when_all_is_well(whole_life: dict[str, Any]) -> None:
     assert whole_life["stderr"] == ""
     assert len(whole_life["stdout"].splitlines()) == 1
-
-
-def test_the_jvm_ends_when_python_is_killed() -> None:
-    process = start(UNTIL_KILLED)
-    with process:
-        pids = first_line(process)
-        process.kill()
-    assert pids
-    assert gone(pids)
 
 
 def test_a_jvm_that_cannot_start_is_quoted_without_a_stack() -> None:
