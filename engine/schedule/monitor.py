@@ -24,6 +24,7 @@ from engine.schedule.policy import Policy
 from engine.schedule.queues import Pack, Queue, QueueStatistics
 
 _number = attrgetter("number")
+_MANY = 1 << 40  # packs, where nothing limits them
 
 
 class Step(StrEnum):
@@ -260,27 +261,39 @@ class Monitor:
             return Activation(number, unit, Step.DELIVER, deliver=self._deliverable(unit, slot))
         if unit.work is Work.BLOCK:
             if unit.queue_packs:
-                return Activation(number, unit, Step.ABSORB, [(q, len(q.packs)) for q in unit.inputs if q.packs])
+                return Activation(number, unit, Step.ABSORB, self._taken(unit.inputs, self._absorbed(unit, slot)))
             return Activation(number, unit, Step.WHOLE)
         if unit.references and any(queue.packs for queue in unit.references):
-            return Activation(number, unit, Step.ABSORB, [(q, len(q.packs)) for q in unit.references if q.packs])
+            return Activation(number, unit, Step.ABSORB, self._taken(unit.references, self._absorbed(unit, slot)))
         if unit.work is Work.SOURCE:
             return Activation(number, unit, Step.READ, read_packs=self._allowed(unit, unit.rows_read, slot))
-        left = self._allowed(unit, unit.rows_in - unit.rows_absorbed, slot)
+        allowed = self._allowed(unit, unit.rows_in - unit.rows_absorbed, slot)
+        return Activation(number, unit, Step.PROCESS, self._taken(unit.inputs, allowed))
+
+    def _taken(self, queues: Sequence[Queue], most: int) -> list[tuple[Queue, int]]:
+        """So many packs from the front of the queues, one queue after the other."""
         take = []
-        for queue in unit.inputs:
-            count = min(left, len(queue.packs))
+        for queue in queues:
+            count = len(queue.packs)
             if count:
+                if count >= most:
+                    take.append((queue, most))
+                    break
                 take.append((queue, count))
-                left -= count
-        return Activation(number, unit, Step.PROCESS, take)
+                most -= count
+        return take
+
+    def _absorbed(self, unit: Unit, slot: float) -> int:
+        """How many packs a unit puts aside in one slot; all of them where there is none."""
+        return self._in_slot(unit.rows_absorbed, unit.seconds, slot) if slot else _MANY
+
+    def _in_slot(self, rows: int, seconds: float, slot: float) -> int:
+        """The packs that fit into a slot at a measured rate; one where nothing was measured yet."""
+        return max(1, int(slot * rows / seconds / self.limits.pack_rows)) if seconds > 0 else 1
 
     def _allowed(self, unit: Unit, rows: int, slot: float) -> int:
         """How many packs: as its measured rate fits into the slot, and as the consumers' queues can take."""
-        allowed = 1 << 40
-        if slot:
-            measured = slot * rows / unit.seconds / self.limits.pack_rows if unit.seconds > 0 else 1
-            allowed = max(1, int(measured))
+        allowed = self._in_slot(rows, unit.seconds, slot) if slot else _MANY
         for queue in unit.outputs:
             if queue.capacity is not None:
                 share = queue.passed_rows / rows if rows else 1.0
@@ -294,10 +307,8 @@ class Monitor:
         most = len(unit.outbox)
         if slot:
             for queue in unit.outputs:
-                consumer = queue.consumer
-                if consumer.work is not Work.BLOCK:
-                    rate = consumer.rows_in / consumer.seconds if consumer.seconds > 0 else 0.0
-                    most = min(most, max(1, int(slot * rate / self.limits.pack_rows)))
+                if queue.capacity is not None:
+                    most = min(most, self._in_slot(queue.consumer.rows_in, queue.consumer.seconds, slot))
         added: dict[Queue, int] = {}
         for count, (_, queues) in enumerate(unit.outbox):
             if count == most or any(added.get(queue, 0) >= queue.room for queue in queues):
@@ -333,12 +344,16 @@ class Monitor:
         if outcome.produced:
             unit.outbox.extend(outcome.produced)
         if activation.step is Step.DELIVER:
-            self._deliver(unit, activation.deliver)
+            self._deliver(unit, activation.deliver, waited=unit.work is not Work.BLOCK)
         elif unit.outbox:
             most = len(unit.outbox)
             if activation.step is Step.WHOLE and unit.group.policy.timed:
                 most = self._deliverable(unit, self.limits.slot_seconds)
             self._deliver(unit, most)
+            if unit.outbox and unit.work is not Work.BLOCK:  # a blocking unit's results lie in its own area
+                for pack, queues in unit.outbox:
+                    if any(queue.capacity is not None for queue in queues):
+                        statistics.hold(pack)
         self._end(unit)
 
     def _end(self, unit: Unit) -> None:
@@ -355,8 +370,11 @@ class Monitor:
         else:
             self._refresh(unit)
 
-    def _deliver(self, unit: Unit, most: int) -> None:
-        """Packs of the outbox enter all queues that read them, in order, while there is room in each."""
+    def _deliver(self, unit: Unit, most: int, waited: bool = False) -> None:
+        """Packs of the outbox enter all queues that read them, in order, while there is room in each.
+
+        Those that `waited` there took memory already, and were counted.
+        """
         outbox, hold = unit.outbox, self.statistics.hold
         reached: set[Unit] = set()
         while outbox and most:
@@ -371,6 +389,8 @@ class Monitor:
                 if queue.capacity is not None:  # what is staged lies on disk, and is no queue memory
                     hold(pack)
                 reached.add(queue.consumer)
+            if waited and any(queue.capacity is not None for queue in queues):
+                self.statistics.release(pack)
         for consumer in reached:
             self._refresh(consumer)
 
@@ -450,6 +470,7 @@ class Monitor:
         """Every invariant, for tests: counts add up, nothing is beyond its capacity, flags are true."""
         for queue in self.queues.values():
             assert queue.rows == sum(pack.rows for pack in queue.packs)
+            assert queue.bytes == sum(pack.bytes for pack in queue.packs)
             assert queue.capacity is None or len(queue.packs) <= queue.capacity + queue.extra
         for unit in self.units.values():
             queues = [*unit.inputs, *unit.references]
@@ -460,5 +481,9 @@ class Monitor:
             assert unit.last_message == all(queue.producer.finished for queue in queues)
         bounded = [queue for queue in self.queues.values() if queue.capacity is not None]
         held: dict[int, Pack] = {id(pack): pack for queue in bounded for pack in queue.packs}
+        for unit in self.units.values():
+            if unit.work is not Work.BLOCK:
+                held |= {id(pack): pack for pack, to in unit.outbox if any(q.capacity is not None for q in to)}
         assert self.statistics.packs == len(held)
         assert self.statistics.rows == sum(pack.rows for pack in held.values())
+        assert self.statistics.bytes == sum(pack.bytes for pack in held.values())

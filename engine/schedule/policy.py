@@ -56,6 +56,8 @@ class Policy(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     timed: ClassVar[bool] = False  # whether a unit's turn ends with its time slot, or when its input is exhausted
+    # Whether units with nothing to do are called in vain as well. Only the simulated backend charges for it.
+    calls_idle: ClassVar[bool] = False
 
     def begin(self, graph: ScheduleGraph) -> None:  # noqa: B027 - most policies need to know nothing beforehand
         """Look at what will be scheduled."""
@@ -85,7 +87,13 @@ def policies() -> dict[str, type[Policy]]:
     for kind in waiting:  # grows while it is walked
         waiting.extend(kind.__subclasses__())
         if "name" in kind.__dict__:
-            found[kind.name] = kind
+            known = found.setdefault(kind.name, kind)
+            if known is not kind and (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
+                raise BadInput(
+                    f"{kind.__module__}: the policy `{kind.name}` is already defined in {known.__module__}; "
+                    "a plugin's policy needs a name of its own"
+                )
+            found[kind.name] = kind  # a plugin file that was loaded again: its latest
     return dict(sorted(found.items()))
 
 

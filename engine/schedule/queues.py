@@ -70,7 +70,10 @@ class Queue:
 
 @dataclass(slots=True)
 class QueueStatistics:
-    """Average and peak of what all queues hold, weighted by time. A shared pack counts once."""
+    """Average and peak of what all queues hold, weighted by time. A shared pack counts once.
+
+    Time begins with the first call of `clock`.
+    """
 
     packs: int = 0
     rows: int = 0

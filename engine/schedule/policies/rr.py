@@ -13,6 +13,7 @@ class RoundRobin(Policy):
 
     name: ClassVar[str] = "rr"
     title: ClassVar[str] = "Round robin"
+    calls_idle: ClassVar[bool] = True  # every activity gets the same chance, also those that wait for their producers
 
     def pick(self, candidates: Sequence[Candidate], last: int) -> Candidate:
         for candidate in candidates:
