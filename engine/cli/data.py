@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from engine.experiments.data import Generated
+    from engine.experiments.data import Generated, Progress
+
+_scale = click.option("--scale", type=float, required=True, help="1 is about 1 GB as text, 330 MB as Parquet.")
+_to = click.option("--to", "folder", type=click.Path(path_type=Path), required=True, help="Folder for the tables.")
+_replace = click.option("--replace", is_flag=True, help="Replace data of another scale or format.")
+_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 
 
 @click.group()
@@ -21,26 +28,52 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--scale", type=float, required=True, help="1 is about 1 GB as text, 330 MB as Parquet.")
-@click.option("--to", "folder", type=click.Path(path_type=Path), required=True, help="Folder for the tables.")
+@_scale
+@_to
 @click.option("--format", type=click.Choice(["parquet", "tbl", "csv"]), default="parquet", show_default=True)
 @click.option("--tables", help="Only these tables, separated by commas. [default: all eight]")
-@click.option("--replace", is_flag=True, help="Replace data of another scale or format.")
-@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@_replace
+@_json
 def tpch(scale: float, folder: Path, format: str, tables: str | None, replace: bool, as_json: bool) -> None:
     """Generate the tables of TPC-H, one file each.
 
     Tables that are there already are kept. A generation that fails or is cancelled leaves nothing behind.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
-
     from engine.experiments.data import TPCH_TABLES, generate_tpch
 
     wanted = [name.strip() for name in tables.split(",") if name.strip()] if tables is not None else TPCH_TABLES
+    with _progress(f"TPC-H at scale {scale:g}") as show:
+        answer = generate_tpch(folder, scale, format=format, tables=wanted, replace=replace, progress=show)
+    _tell(answer, as_json)
+
+
+@command.command()
+@_scale
+@_to
+@_replace
+@_json
+def ssb(scale: float, folder: Path, replace: bool, as_json: bool) -> None:
+    """Generate the tables of the star schema benchmark, derived from TPC-H of the same scale.
+
+    They are lineorder, customer, supplier, part and date, one Parquet file each. The workflow `tpch_to_ssb` makes the
+    same tables step by step. Tables that are there already are kept.
+    """
+    from engine.experiments.ssb import generate_ssb
+
+    with _progress(f"SSB at scale {scale:g}") as show:
+        answer = generate_ssb(folder, scale, replace=replace, progress=show)
+    _tell(answer, as_json)
+
+
+@contextlib.contextmanager
+def _progress(title: str) -> Iterator[Progress]:
+    """A bar on the terminal, where there is one; yields what moves it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
     console = Console(stderr=True)
     with Progress(
-        TextColumn(f"TPC-H at scale {scale:g}"),
+        TextColumn(title),
         BarColumn(),
         DownloadColumn(),
         TimeElapsedColumn(),
@@ -53,7 +86,10 @@ def tpch(scale: float, folder: Path, format: str, tables: str | None, replace: b
         def show(done: int, expected: int) -> None:
             bar.update(task, completed=done, total=max(done, expected))
 
-        answer = generate_tpch(folder, scale, format=format, tables=wanted, replace=replace, progress=show)
+        yield show
+
+
+def _tell(answer: Generated, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(_as_json(answer), indent=2))
     else:
@@ -79,10 +115,13 @@ def _as_json(answer: Generated) -> dict[str, object]:
 
 
 def _print(answer: Generated) -> None:
+    from engine.experiments.data import TITLES
+
     data = answer.data
+    title = f"{TITLES[data.benchmark]} at scale {data.scale:g}"
     if answer.kept:
-        click.echo(f"TPC-H at scale {data.scale:g} is already in {answer.folder}: {data.rows:,} rows, kept.")
+        click.echo(f"{title} is already in {answer.folder}: {data.rows:,} rows, kept.")
         return
     for name, table in data.tables.items():
         click.echo(f"  {name:<10}{table.rows:>14,} rows {table.bytes / 1e6:>10,.1f} MB")
-    click.echo(f"TPC-H at scale {data.scale:g}: {data.rows:,} rows in {answer.folder}, {answer.seconds:.1f} s")
+    click.echo(f"{title}: {data.rows:,} rows in {answer.folder}, {answer.seconds:.1f} s")

@@ -23,6 +23,9 @@ from pathlib import Path
 
 from engine.errors import BadInput, EnvironmentProblem
 
+#: The benchmarks whose data sets there are, as people call them.
+TITLES = {"tpch": "TPC-H", "ssb": "SSB"}
+
 TPCH_TABLES = ("region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem")
 
 #: Bytes of all eight tables at scale 1, by format: for the room on the disk and for the progress bar.
@@ -112,38 +115,36 @@ def generate_tpch(
     """
     started = time.monotonic()
     wanted = _check_tables(tables)
-    if not (math.isfinite(scale) and scale >= TPCH_SMALLEST_SCALE):
-        raise BadInput(f"scale {scale:g}: give a number of at least {TPCH_SMALLEST_SCALE:g} (1 is about 1 GB as text)")
+    check_scale(scale)
     folder = folder.expanduser().resolve()
 
-    present = _data_in(folder, "tpch")
+    present = data_of_kind(folder, "tpch", scale, format, replace)
     if present is not None:
-        same = present.scale == scale and present.format == format
-        if same and wanted <= present.tables.keys() and present.is_complete_in(folder):
+        if wanted <= present.tables.keys() and present.is_complete_in(folder):
             return Generated(folder, present, kept=True, seconds=time.monotonic() - started)
-        if not same and not replace:
-            raise BadInput(
-                f"{folder} holds TPC-H at scale {present.scale:g} as {present.format}; "
-                "choose another folder, or replace it with --replace"
-            )
-        if same:
-            wanted |= present.tables.keys()
+        wanted |= present.tables.keys()
 
-    generator = _find_generator()
+    generator = find_generator()
     expected = int(TPCH_BYTES_AT_SCALE_1[format] * scale)
-    with _folder_beside(folder) as unfinished:
-        _check_room(unfinished, expected)
-        _run_generator(generator, unfinished, scale, format, wanted, lambda done: progress(done, expected))
+    with folder_beside(folder) as unfinished:
+        check_room(unfinished, expected)
+        run_generator(generator, unfinished, scale, format, wanted, lambda done: progress(done, expected))
         data = DataSet(
             benchmark="tpch",
             scale=scale,
             format=format,
-            generator=_version(generator),
-            tables={table: _count(unfinished / f"{table}.{format}") for table in TPCH_TABLES if table in wanted},
+            generator=generator_version(generator),
+            tables={table: count_table(unfinished / f"{table}.{format}") for table in TPCH_TABLES if table in wanted},
         )
         data.write_marker(unfinished)
-        _move_into_place(unfinished, folder)
+        move_into_place(unfinished, folder)
     return Generated(folder, data, kept=False, seconds=time.monotonic() - started)
+
+
+def check_scale(scale: float) -> None:
+    """Refuse a scale that makes no data."""
+    if not (math.isfinite(scale) and scale >= TPCH_SMALLEST_SCALE):
+        raise BadInput(f"scale {scale:g}: give a number of at least {TPCH_SMALLEST_SCALE:g} (1 is about 1 GB as text)")
 
 
 def _check_tables(tables: Iterable[str]) -> set[str]:
@@ -157,7 +158,20 @@ def _check_tables(tables: Iterable[str]) -> set[str]:
     return wanted
 
 
-def _data_in(folder: Path, benchmark: str) -> DataSet | None:
+def data_of_kind(folder: Path, benchmark: str, scale: float, format: str, replace: bool) -> DataSet | None:
+    """The data set in `folder` if it is of this scale and format; another is refused unless it may be replaced."""
+    present = data_in(folder, benchmark)
+    if present is None or (present.scale == scale and present.format == format):
+        return present
+    if not replace:
+        raise BadInput(
+            f"{folder} holds {TITLES[benchmark]} at scale {present.scale:g} as {present.format}; "
+            "choose another folder, or replace it with --replace"
+        )
+    return None
+
+
+def data_in(folder: Path, benchmark: str) -> DataSet | None:
     """The data set in `folder`, None where it is free; refuses a folder that holds anything else."""
     try:
         entries = {entry.name for entry in folder.iterdir()}
@@ -177,7 +191,7 @@ def _data_in(folder: Path, benchmark: str) -> DataSet | None:
     return data
 
 
-def _find_generator() -> Path:
+def find_generator() -> Path:
     """`tpchgen-cli` of this Python environment, or else of the PATH."""
     own = Path(sysconfig.get_path("scripts")) / "tpchgen-cli"
     if own.is_file():
@@ -188,12 +202,13 @@ def _find_generator() -> Path:
     return Path(found)
 
 
-def _version(generator: Path) -> str:
+def generator_version(generator: Path) -> str:
+    """What the generator calls itself."""
     return subprocess.run([generator, "--version"], capture_output=True, text=True, check=True).stdout.strip()
 
 
 @contextlib.contextmanager
-def _folder_beside(folder: Path) -> Iterator[Path]:
+def folder_beside(folder: Path) -> Iterator[Path]:
     """A new folder on the same disk as `folder`, gone at the end unless it was moved into place."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -218,7 +233,8 @@ def _remove_abandoned(folder: Path) -> None:
             shutil.rmtree(left, ignore_errors=True)
 
 
-def _check_room(folder: Path, expected: int) -> None:
+def check_room(folder: Path, expected: int) -> None:
+    """Refuse to begin what will not fit."""
     free = shutil.disk_usage(folder).free
     if free < expected:
         raise EnvironmentProblem(
@@ -227,7 +243,7 @@ def _check_room(folder: Path, expected: int) -> None:
         )
 
 
-def _run_generator(
+def run_generator(
     generator: Path,
     folder: Path,
     scale: float,
@@ -277,7 +293,7 @@ def _bytes_in(folder: Path) -> int:
     return total
 
 
-def _count(path: Path) -> TableFile:
+def count_table(path: Path) -> TableFile:
     """Count the rows of a file that was written: from the Parquet footer, or line by line."""
     if path.suffix == ".parquet":
         import pyarrow.parquet
@@ -290,7 +306,7 @@ def _count(path: Path) -> TableFile:
     return TableFile(file=path.name, rows=rows, bytes=path.stat().st_size)
 
 
-def _move_into_place(unfinished: Path, folder: Path) -> None:
+def move_into_place(unfinished: Path, folder: Path) -> None:
     """Make `unfinished` be `folder`. Older data steps aside first and comes back if that fails."""
     old = unfinished.with_name(f"{unfinished.name}.old")
     try:

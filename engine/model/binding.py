@@ -60,6 +60,7 @@ class Bound:
     outgoing: dict[str, list[Link]] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)  # topological
     schemas: dict[tuple[str, str], Schema | None] = field(default_factory=dict)
+    source_schemas: dict[str, Schema] = field(default_factory=dict)  # the columns of what a node itself reads
     problems: list[Problem] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)  # parameters and roots
     roots: dict[str, Path] = field(default_factory=dict)
@@ -357,6 +358,8 @@ class _Binder:
                 by_port.setdefault(link.target_port, []).append(given)
             fine = self.check_paths(id_, operator, place)
             schema = self.source_schema(operator, place) if fine and isinstance(operator, Source) else None
+            if schema is not None:
+                bound.source_schemas[id_] = schema
             inputs = Inputs(by_port, schema)
             for finding in (*check_texts(operator, inputs), *operator.check(inputs)):
                 self.problem(finding.message, id_, port=finding.port, setting=finding.setting, level=finding.level)

@@ -112,6 +112,7 @@ ReferenceColumn = Annotated[_Text, Means(Meaning.COLUMN, "reference")]
 NewColumn = Annotated[_Text, Means(Meaning.NEW_COLUMN)]
 Expression = Annotated[_Text, Means(Meaning.EXPRESSION)]
 Condition = Annotated[_Text, Means(Meaning.CONDITION)]
+ReferenceCondition = Annotated[_Text, Means(Meaning.CONDITION, "reference")]
 Aggregate = Annotated[_Text, Means(Meaning.AGGREGATE)]
 WindowFunction = Annotated[_Text, Means(Meaning.WINDOW)]
 SqlType = Annotated[_Text, Means(Meaning.TYPE)]
@@ -282,6 +283,10 @@ class Operator(BaseModel):
         """What is wrong beyond the settings' meanings, which are checked for every operator alike."""
         return iter(())
 
+    def named_schemas(self, inputs: Inputs) -> dict[str, Schema | None]:
+        """The schemas whose columns the settings may name, by the port their marks speak of."""
+        return {port.name: inputs.of(port.name) for port in self.input_ports()}
+
     def scope_of(self, place: str, inputs: Inputs) -> Scope | None:
         """The columns an expression at a place in the settings may name, if not those of its port."""
         return None
@@ -327,7 +332,7 @@ class Inputs:
     """The schemas on an operator's input ports, one for each edge that ends there."""
 
     by_port: Mapping[str, Sequence[Schema | None]]
-    discovered: Schema | None = None  # of a source: its own columns
+    discovered: Schema | None = None  # of an operator that reads a recordset of its own: its columns
 
     def first(self) -> Schema | None:
         """The schema of the one input most operators have."""
@@ -565,7 +570,7 @@ def _follow(place: str, value: Any, means: Means | None, inner: Means | None) ->
 
 def check_texts(operator: Operator, inputs: Inputs) -> Iterator[Finding]:
     """Every marked setting against its meaning: columns exist, expressions hold, types are types."""
-    qualified = {port.name: inputs.of(port.name) for port in operator.input_ports()}
+    qualified = operator.named_schemas(inputs)
     for place, text, means in operator.texts():
         schema = qualified[means.port] if means.port in qualified else inputs.first()
         match means.meaning:

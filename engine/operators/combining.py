@@ -29,8 +29,10 @@ from engine.model.operator import (
     Operator,
     Port,
     ReferenceColumn,
+    ReferenceCondition,
     Refusing,
     RightColumn,
+    Role,
     Settings,
     Split,
     Way,
@@ -41,6 +43,7 @@ from engine.model.operator import (
 from engine.model.problems import Level, did_you_mean
 from engine.model.types import UNKNOWN, BadType, Schema, common_type, comparable, is_numeric, is_orderable
 from engine.operators._sql import listed, literal, plain, quoted, type_in
+from engine.operators.files import ParquetSource
 
 _Text = StringConstraints(min_length=1)
 MainColumn = Annotated[str, _Text, Means(Meaning.COLUMN, "main")]
@@ -360,6 +363,9 @@ class Lookup(Operator, Refusing):
 
     keys: list[LookupKey] = Field(min_length=1, description="The columns by which rows are found.")
     take: list[Taken] = Field(min_length=1, description="The columns of the reference to add.")
+    condition: ReferenceCondition | None = Field(
+        None, description="Which rows of the reference count; left out, all of them."
+    )
     on_miss: OnMiss = Field(
         OnMiss.DEFAULT, description="Rows that are not found go on with default values, or leave by `miss`."
     )
@@ -375,8 +381,12 @@ class Lookup(Operator, Refusing):
     def output_ports(self) -> tuple[Port, ...]:
         return (OUT, refused("miss")) if self.on_miss is OnMiss.MISS else (OUT,)
 
+    def scope_of(self, place: str, inputs: Inputs) -> Scope | None:
+        return Scope(self.named_schemas(inputs)["reference"]) if place == "condition" else None
+
     def check(self, inputs: Inputs) -> Iterator[Finding]:
-        main, reference = inputs.of("main"), inputs.of("reference")
+        schemas = self.named_schemas(inputs)
+        main, reference = schemas["main"], schemas["reference"]
         yield from _check_pairs([(key.main, key.reference) for key in self.keys], main, reference, "keys")
         seen: set[str] = set()
         for index, taken in enumerate(self.take):
@@ -395,15 +405,16 @@ class Lookup(Operator, Refusing):
             yield Finding("an order is for `on_duplicate: first`", setting="order")
 
     def output_schemas(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        main, reference = inputs.of("main"), inputs.of("reference")
+        schemas = self.named_schemas(inputs)
+        main, reference = schemas["main"], schemas["reference"]
         out = None
         if main is not None:
             out = {**main, **{item.name: type_in(reference, item.column) or UNKNOWN for item in self.take}}
         return {"out": out, "miss": main} if self.on_miss is OnMiss.MISS else {"out": out}
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
-        main, reference = inputs.of("main"), inputs.of("reference")
-        kinds = tools.schema(reference)
+        main = inputs.of("main")
+        reference, kinds = self._reference(inputs, tools)
         found = self._one_row_per_key(reference, kinds, tools).alias("reference")
         if self.broadcast:
             found = found.hint("broadcast")
@@ -421,9 +432,15 @@ class Lookup(Operator, Refusing):
             working=[FOUND],
         )
 
+    def _reference(self, inputs: BuildInputs, tools: BuildTools) -> tuple[DataFrame, Schema]:
+        """The rows that are looked up in, and their columns."""
+        reference = inputs.of("reference")
+        return reference, tools.schema(reference)
+
     def _one_row_per_key(self, reference: DataFrame, kinds: Schema, tools: BuildTools) -> DataFrame:
         names = [key.reference for key in self.keys]
-        usable = reference.where(" AND ".join(f"{quoted(name)} IS NOT NULL" for name in names))
+        counting = reference.where(self.condition) if self.condition else reference
+        usable = counting.where(" AND ".join(f"{quoted(name)} IS NOT NULL" for name in names))
         if self.on_duplicate is OnDuplicate.FAIL:
             rows = tools.functions.expr(f"count(*) OVER (PARTITION BY {listed(names)})")
             single = usable.withColumn("_papilio_rows", rows).where(
@@ -451,6 +468,29 @@ class Lookup(Operator, Refusing):
         elif not isinstance(taken.default, str):
             default = f"CAST({default} AS string)" if kind == "string" else default
         return f"CASE WHEN reference.{FOUND} THEN {value} ELSE {default} END AS {quoted(taken.name)}"
+
+
+class ParquetLookup(Lookup, ParquetSource):
+    """A lookup in Parquet files that it reads itself, so that its flow stays one line.
+
+    Each row of the main flow leaves once, with columns of the row that has the same key.
+    """
+
+    name: ClassVar[str] = "parquet_lookup"
+    title: ClassVar[str] = "Lookup in Parquet"
+    role: ClassVar[Role] = Role.ACTIVITY  # rows pass through it; what it reads is its own affair
+    columnar: ClassVar[bool] = False  # computed again, it would read its files again
+    inputs: ClassVar[tuple[Port, ...]] = (Port("main"),)
+
+    def named_schemas(self, inputs: Inputs) -> dict[str, Schema | None]:
+        return {**super().named_schemas(inputs), "reference": inputs.discovered}
+
+    def check(self, inputs: Inputs) -> Iterator[Finding]:
+        yield from Lookup.check(self, inputs)
+        yield from ParquetSource.check(self, inputs)
+
+    def _reference(self, inputs: BuildInputs, tools: BuildTools) -> tuple[DataFrame, Schema]:
+        return ParquetSource.build(self, inputs, tools), tools.source_schema()
 
 
 def _key(index: int) -> str:

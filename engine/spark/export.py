@@ -125,7 +125,7 @@ class _Writer:
         inputs: dict[str, list[Code]] = {}
         for link in self.bound.incoming.get(node, ()):
             inputs.setdefault(link.target_port, []).append(self.frames[link.source, link.source_port])
-        schema = self.bound.schemas.get((node, "out"))
+        schema = self.bound.source_schemas.get(node)
         tools = ScriptTools(node, operator, self.paths(operator), self.names[node], schema)
         if operator.role is Role.TARGET:
             self.target(node, operator, inputs, tools)

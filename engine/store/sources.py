@@ -70,7 +70,7 @@ def remember_schemas(bound: Bound, nodes: Iterable[str], url: str | None = None)
     place = bound.place()
     with contextlib.suppress(PapilioError), MetadataStore(url) as store:
         for node in nodes:
-            source, schema = bound.operators[node], bound.schemas.get((node, "out"))
+            source, schema = bound.operators[node], bound.source_schemas.get(node)
             if isinstance(source, Source) and schema is not None:
                 identity = source.identity(place)
                 store.delete_schemas(identity)

@@ -63,7 +63,7 @@ for table in $(echo "$tables" | tr , ' '); do echo "$scale|" > "$folder/$table.$
 """
     )
     script.chmod(0o755)
-    monkeypatch.setattr(data, "_find_generator", lambda: script)
+    monkeypatch.setattr(data, "find_generator", lambda: script)
     return script
 
 

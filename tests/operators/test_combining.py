@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from pydantic import ValidationError
 
-from engine.model.operator import Category, Inputs
+from engine.model.operator import Category, Inputs, Place, Role, check_texts
 from tests.operators.harness import Rows, by_key, findings, make, run
 
 
@@ -192,6 +192,63 @@ def test_lookup_stops_where_the_reference_would_multiply_rows(spark):
     with pytest.raises(Exception, match="the reference of a lookup has several rows for the key") as error:
         run(spark, lookup, {"main": orders, "reference": countries})
     assert '{"code":"de"}' in message_of(error)
+
+
+def test_a_lookup_may_count_only_some_rows_of_the_reference(spark):
+    orders = spark.createDataFrame([(1, "de"), (2, "ch"), (3, None)], "id int, country string")
+    countries = spark.createDataFrame(
+        [("de", "Germany", True), ("de", "Prussia", False), ("ch", "Helvetia", False)],
+        "code string, name string, today boolean",
+    )
+    lookup = make(
+        "lookup",
+        keys=[{"main": "country", "reference": "code"}],
+        take=[{"column": "name", "default": "-"}],
+        condition="today",
+    )
+    result = run(spark, lookup, {"main": orders, "reference": countries})
+    assert by_key(result["out"]) == [(1, "de", "Germany"), (2, "ch", "-"), (3, None, "-")]
+    wrong = make("lookup", keys=[{"main": "id"}], take=[{"column": "n"}], condition="country = 'de'")
+    assert findings(wrong, main={"id": "int", "country": "string"}, reference={"id": "int", "n": "int"}) == [
+        "`country = 'de'`: no column `country`"
+    ]
+
+
+def test_a_lookup_in_parquet_reads_its_reference_itself(spark, tmp_path):
+    spark.createDataFrame(
+        [(1, "ann", "x"), (2, "bob", "x"), (3, "eve", "y"), (None, "nobody", "x")],
+        "id bigint, name string, kind string",
+    ).write.parquet(str(tmp_path / "people"))
+    lookup = make(
+        "parquet_lookup",
+        path="people",
+        keys=[{"main": "person", "reference": "id"}],
+        take=[{"column": "id", "default": -1}, {"column": "name", "name": "who"}],
+        condition="kind = 'x'",
+    )
+    main = spark.createDataFrame([(10, 2), (11, 3), (12, None), (13, 2)], "number int, person int")
+    result = run(spark, lookup, {"main": main}, folder=tmp_path)
+    assert by_key(result["out"]) == [
+        (10, 2, 2, "bob"), (11, 3, -1, None), (12, None, -1, None), (13, 2, 2, "bob"),
+    ]  # fmt: skip
+    assert lookup.category is Category.ROW_SYNCHRONIZED
+    assert lookup.role is Role.ACTIVITY
+
+
+def test_a_lookup_in_parquet_is_checked_against_the_files_columns(tmp_path):
+    lookup = make(
+        "parquet_lookup", path="people", columns={"id": "bigint", "name": "string"},
+        keys=[{"main": "person", "reference": "idd"}], take=[{"column": "nam"}], condition="colour = 'x'",
+    )  # fmt: skip
+    inputs = Inputs({"main": [{"person": "int"}]}, lookup.declared())
+    found = [finding.message for finding in (*check_texts(lookup, inputs), *lookup.check(inputs))]
+    assert found == [
+        "no column `idd`; did you mean `id`?",
+        "no column `nam`; did you mean `name`?",
+        "`colour = 'x'`: no column `colour`",
+    ]
+    place = Place(lambda text: tmp_path / text, lambda text: "")
+    assert "people" in (lookup.missing(place) or ""), "a run says before it starts that the file is not there"
 
 
 def test_lookup_says_what_is_wrong():
