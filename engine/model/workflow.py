@@ -27,6 +27,18 @@ class _Kept(BaseModel):
     model_config = ConfigDict(extra="allow", populate_by_name=True)
 
 
+class Hints(_Kept):
+    """What a person knows of a node's size and effort, for the planner and for simulated runs."""
+
+    selectivity: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="Rows that leave for each row that enters, by any port."
+    )
+    cost_us: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="Microseconds that it takes for one row that enters."
+    )
+    rows: int | None = Field(None, ge=0, description="Rows that leave; of a source, those it holds.")
+
+
 class Node(_Kept):
     """One recordset or activity: an operator with its settings, and what a person wrote about it."""
 
@@ -34,6 +46,7 @@ class Node(_Kept):
     title: str | None = Field(None, description="What the canvas shows instead of the id.")
     note: str | None = Field(None, description="Free text about this node.")
     settings: dict[str, Any] = Field(default_factory=dict, description="The operator's settings.")
+    hints: Hints | None = Field(None, description="What is known of its rows and its cost; never what it does.")
 
 
 class Edge(_Kept):

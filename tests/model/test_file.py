@@ -129,3 +129,16 @@ _DATA = st.recursive(
 @example({"large": 1e16, "small": 5e-324, "minus": -1e300})
 def test_any_plain_data_comes_back_from_its_yaml(data):
     assert read_yaml(write_yaml(data), "x")[0] == data
+
+
+def test_hints_of_a_node_survive_and_wrong_ones_are_named(tmp_path):
+    text = "papilio: 1\nnodes:\n  a: {operator: copy, hints: {selectivity: 0.8, cost_us: 1.5, rows: 100000}}\n"
+    workflow = reload(text, tmp_path).workflow
+    hints = workflow.nodes["a"].hints
+    assert hints is not None
+    assert (hints.selectivity, hints.cost_us, hints.rows) == (0.8, 1.5, 100_000)
+    assert reload(to_yaml(workflow), tmp_path).workflow == workflow
+    assert "hints" not in to_yaml(reload("papilio: 1\nnodes:\n  a: {operator: copy}\n", tmp_path).workflow)
+    for wrong in ("selectivity: -1", "rows: many", "cost_us: .inf"):
+        with pytest.raises(BadInput, match=wrong.split(":")[0]):
+            reload(f"papilio: 1\nnodes:\n  a: {{operator: copy, hints: {{{wrong}}}}}\n", tmp_path)
