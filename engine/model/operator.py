@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from engine.model import functions
 from engine.model.expressions import ExpressionError, calls, is_repeatable, parse
 from engine.model.inference import Scope, infer
+from engine.model.physical import Known, Physical, black_box
 from engine.model.problems import Level, did_you_mean
 from engine.model.types import BadType, Schema, normal_type
 
@@ -285,6 +286,12 @@ class Operator(BaseModel):
     def scope_of(self, place: str, inputs: Inputs) -> Scope | None:
         """The columns an expression at a place in the settings may name, if not those of its port."""
         return None
+
+    # -- the planner
+
+    def physical(self, known: Known) -> Physical:
+        """How it can be carried out. Default: row by row, and nothing is known of the order the rows leave in."""
+        return black_box()
 
     # -- Spark
 
