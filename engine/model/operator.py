@@ -406,6 +406,10 @@ class Source(Operator):
         """Why the source cannot be read, before anything starts; None where it can."""
         return None
 
+    def held_rows(self, place: Place) -> int | None:
+        """How many rows it holds, told cheaply; None where it would have to be read for that."""
+        return None
+
     def drift(self, place: Place) -> str | None:
         """How the source differs from what the settings declare, told cheaply; None where it does not."""
         return None

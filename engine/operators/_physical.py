@@ -22,14 +22,14 @@ def filtered_key(condition: str, known: Known) -> Key | None:
         tree = parse(condition)
     except ExpressionError:
         return None
-    read = {column.names for column in columns(tree)}
+    read = {tuple(name.lower() for name in column.names): column.names[0] for column in columns(tree)}
     if len(read) != 1 or _NOT.search(condition):
         return None
     kinds = {_comparison(part) for part in _all_of(tree)}
     if None in kinds:
         return None
-    ((name, *fields),) = read
-    return None if fields else Key(known.name(name), descending=kinds <= _FROM_ABOVE)
+    ((path, name),) = read.items()
+    return Key(known.name(name), descending=kinds <= _FROM_ABOVE) if len(path) == 1 else None
 
 
 def _all_of(tree: Expr) -> list[Expr]:

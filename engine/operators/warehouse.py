@@ -423,6 +423,9 @@ class DateDimension(Source):
     def fingerprint(self, place: Place) -> str | None:
         return self.identity(place)
 
+    def held_rows(self, place: Place) -> int | None:
+        return (self.last_day - self.first_day).days + 1
+
     def _columns(self) -> list[tuple[str, str, str]]:
         """The columns with their types and how they follow from the day."""
         shift = (13 - self.fiscal_year_start) % 12

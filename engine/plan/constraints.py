@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from engine.errors import BadInput
 from engine.model.problems import did_you_mean
+from engine.model.workflow import Planning
 from engine.plan.graph import Activity, Graph
 
 
@@ -63,22 +64,36 @@ class Constraints:
 
 
 def constraints(
-    pins: Iterable[tuple[str, str]],
-    bans: Iterable[tuple[str, str]],
+    pins: Iterable[tuple[str, str]] = (),
+    bans: Iterable[tuple[str, str]] = (),
     *,
     memory_rows: int | None = None,
     limits: Iterable[Limit] = (),
     resumption: float | None = None,
+    planning: Planning | None = None,
 ) -> Constraints:
-    """Constraints from single choices; two pins of one node contradict each other."""
+    """What the workflow's file asks for, and what is asked for this time; two pins of one node contradict each other.
+
+    A pin or a number that is given this time goes before the file's; what is forbidden stays forbidden.
+    """
+    asked = planning or Planning()
     pinned: dict[str, str] = {}
     for node, name in pins:
         if pinned.setdefault(node, name) != name:
             raise BadInput(f"node `{node}` is pinned to `{pinned[node]}` and to `{name}`; it can have one only")
-    forbidden: dict[str, frozenset[str]] = {}
+    forbidden = {node: frozenset(names) for node, names in asked.forbid.items()}
     for node, name in bans:
         forbidden[node] = forbidden.get(node, frozenset()) | {name}
-    return Constraints(pinned, forbidden, memory_rows, tuple(limits), resumption)
+    own = [
+        Limit(frozenset(one.nodes), one.cost, f"{','.join(one.nodes)}={one.cost:.12g}") for one in asked.limits
+    ]  # fmt: skip
+    return Constraints(
+        {**asked.pin, **pinned},
+        forbidden,
+        asked.memory_rows if memory_rows is None else memory_rows,
+        (*own, *limits),
+        asked.resumption if resumption is None else resumption,
+    )
 
 
 def implementations(activity: Activity | None) -> list[str]:

@@ -11,7 +11,7 @@ from engine.plan.costs import CostModel, units
 from engine.plan.exhaustive import exhaustive_ordering
 from engine.plan.fast import count_plans, fast_search
 from engine.plan.graph import Graph
-from engine.plan.signature import signature
+from engine.plan.signature import read_signature, signature
 from engine.plan.space import Plan, Space
 
 EXHAUSTIVE_STATES = 200_000  # a few seconds' worth
@@ -80,6 +80,18 @@ def rank(
     if limits:
         remarks.append(f"of the {len(numbers):,} cheapest plans {len(plans):,} keep the limits")
     return Ranking(space, tuple(plans[:top]), found.signatures, search, tuple(remarks))
+
+
+def only(text: str, graph: Graph, model: CostModel, constraints: Constraints | None = None) -> Ranking:
+    """The one plan that a signature stands for. It must keep what is asked of plans."""
+    constraints = constraints or Constraints()
+    constraints.check(graph)
+    space = Space(graph, model, constraints)
+    plan = read_signature(text, space)
+    for limit in constraints.parts(graph):
+        if not _keeps(plan, limit):
+            raise BadInput(f"the signature does not keep the limit {limit.name}")
+    return Ranking(space, (plan,), count_plans(space) + 1, Search.FAST)
 
 
 # ---------------------------------------------------------------- limits

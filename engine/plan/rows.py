@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from engine.model.binding import Bound
-from engine.model.operator import Carries, Category, Role
+from engine.model.operator import Carries, Category, Role, limits_of
 
 # What is taken where nothing is known. Each is told to the person as an assumption.
 SOURCE_ROWS = 100_000
@@ -108,7 +108,10 @@ def _count(
         return entering, Origin.EXACT
     if known.selectivity is not None:
         return round(known.selectivity * entering), Origin.RUN
-    return round(SELECTIVITY[operator.category] * entering), Origin.ASSUMED
+    share = SELECTIVITY[operator.category]
+    if operator.category is Category.ROW_SYNCHRONIZED and limits_of(operator) is not None:
+        share = 1.0  # rows that are refused are the exception
+    return round(share * entering), Origin.ASSUMED
 
 
 def _spread(bound: Bound, node: str, entering: int, rows: Rows) -> None:
