@@ -24,10 +24,11 @@ class Waiting:
     rows_in: int = 0
     rows_out: int = 0
     seconds: float = 0.0
+    name: str = ""
 
     @property
     def id(self) -> str:
-        return f"u{self.number}"
+        return self.name or f"u{self.number}"
 
 
 def picked(policy: Policy, *candidates: Waiting, last: int = -1) -> int:
