@@ -325,11 +325,11 @@ class Monitor:
         statistics.clock(now)
         taken = 0
         for queue, count in activation.take:
-            for _ in range(count):
-                pack = queue.take()
-                taken += pack.rows
-                if queue.capacity is not None:
-                    statistics.release(pack)
+            rows = queue.rows
+            packs = queue.take_many(count)
+            taken += rows - queue.rows
+            if queue.capacity is not None:
+                statistics.release_all(packs)
             self._refresh(queue.producer)
         unit.rows_in += taken
         unit.seconds += outcome.seconds
@@ -375,22 +375,30 @@ class Monitor:
 
         Those that `waited` there took memory already, and were counted.
         """
-        outbox, hold = unit.outbox, self.statistics.hold
-        reached: set[Unit] = set()
+        outbox = unit.outbox
+        reached: dict[Unit, None] = {}
         while outbox and most:
-            pack, queues = outbox[0]
-            if any(queue.room <= 0 for queue in queues):
+            queues = outbox[0][1]
+            room = min((queue.room for queue in queues), default=most)
+            if room <= 0:
                 break
-            outbox.popleft()
-            most -= 1
-            unit.rows_out += pack.rows
+            # All packs in a row that go the same way, as far as there is room.
+            room = min(room, most)
+            packs = []
+            while outbox and outbox[0][1] is queues and len(packs) < room:
+                packs.append(outbox.popleft()[0])
+            most -= len(packs)
+            bounded = 0
+            rows, size = sum([pack.rows for pack in packs]), sum([pack.bytes for pack in packs])
+            unit.rows_out += rows
             for queue in queues:
-                queue.put(pack)
-                if queue.capacity is not None:  # what is staged lies on disk, and is no queue memory
-                    hold(pack)
-                reached.add(queue.consumer)
-            if waited and any(queue.capacity is not None for queue in queues):
-                self.statistics.release(pack)
+                queue.put_many(packs, rows, size)
+                bounded += queue.capacity is not None  # what is staged lies on disk, and is no queue memory
+                reached[queue.consumer] = None
+            if bounded:
+                self.statistics.hold_all(packs, bounded, rows, size)
+                if waited:
+                    self.statistics.release_all(packs)
         for consumer in reached:
             self._refresh(consumer)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -45,27 +46,40 @@ class Queue:
             return 1 << 40
         return self.capacity + self.extra - len(self.packs)
 
-    def put(self, pack: Pack) -> None:
-        """Add a pack at the end."""
-        self.packs.append(pack)
-        rows = pack.rows
+    def put_many(self, packs: Sequence[Pack], rows: int, size: int) -> None:
+        """Add packs at the end; `rows` and `size` (bytes) are those of all of them."""
+        self.packs.extend(packs)
         self.rows += rows
         self.passed_rows += rows
-        self.bytes += pack.bytes
+        self.bytes += size
         self.consumer.queue_rows += rows
-        self.consumer.queue_packs += 1
+        self.consumer.queue_packs += len(packs)
+
+    def take_many(self, count: int) -> list[Pack]:
+        """Remove the first packs."""
+        queued, consumer = self.packs, self.consumer
+        if count == len(queued):
+            taken = list(queued)
+            queued.clear()
+            rows, size = self.rows, self.bytes
+        else:
+            taken = [queued.popleft() for _ in range(count)]
+            rows, size = sum([pack.rows for pack in taken]), sum([pack.bytes for pack in taken])
+        self.rows -= rows
+        self.bytes -= size
+        consumer.queue_rows -= rows
+        consumer.queue_packs -= count
+        if self.extra and self.capacity is not None and len(queued) <= self.capacity:
+            self.extra = 0  # what was spilled has been worked off
+        return taken
+
+    def put(self, pack: Pack) -> None:
+        """Add a pack at the end."""
+        self.put_many((pack,), pack.rows, pack.bytes)
 
     def take(self) -> Pack:
         """Remove the first pack."""
-        pack = self.packs.popleft()
-        rows = pack.rows
-        self.rows -= rows
-        self.bytes -= pack.bytes
-        self.consumer.queue_rows -= rows
-        self.consumer.queue_packs -= 1
-        if self.extra and self.capacity is not None and len(self.packs) <= self.capacity:
-            self.extra = 0  # what was spilled has been worked off
-        return pack
+        return self.take_many(1)[0]
 
 
 @dataclass(slots=True)
@@ -98,13 +112,15 @@ class QueueStatistics:
             area[2] += passed * self.bytes
         self._since = self._last = now
 
-    def hold(self, pack: Pack) -> None:
-        """One more holds the pack."""
-        pack.holders += 1
-        if pack.holders == 1:
-            self.packs += 1
-            self.rows += pack.rows
-            self.bytes += pack.bytes
+    def hold_all(self, packs: Sequence[Pack], holders: int, rows: int, size: int) -> None:
+        """So many more hold the packs, which all have none yet or all have some; `rows` and `size` are theirs."""
+        new = not packs[0].holders
+        for pack in packs:
+            pack.holders += holders
+        if new:
+            self.packs += len(packs)
+            self.rows += rows
+            self.bytes += size
             if self.packs > self.max_packs:
                 self.max_packs = self.packs
             if self.rows > self.max_rows:
@@ -112,15 +128,23 @@ class QueueStatistics:
             if self.bytes > self.max_bytes:
                 self.max_bytes = self.bytes
 
+    def release_all(self, packs: Sequence[Pack]) -> None:
+        """One fewer holds each of the packs."""
+        for pack in packs:
+            pack.holders -= 1
+            if not pack.holders:
+                self.packs -= 1
+                self.rows -= pack.rows
+                self.bytes -= pack.bytes
+
+    def hold(self, pack: Pack) -> None:
+        """One more holds the pack."""
+        self.hold_all((pack,), 1, pack.rows, pack.bytes)
+
     def release(self, pack: Pack) -> bool:
         """One fewer holds the pack; true when it was the last."""
-        pack.holders -= 1
-        if pack.holders:
-            return False
-        self.packs -= 1
-        self.rows -= pack.rows
-        self.bytes -= pack.bytes
-        return True
+        self.release_all((pack,))
+        return not pack.holders
 
     def summary(self) -> dict[str, float]:
         """What the run's summary says of the queues."""

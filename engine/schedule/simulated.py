@@ -203,13 +203,13 @@ class Simulation:
 
     def _packs(self, unit: Unit, rows: int) -> list[tuple[Pack, tuple[Queue, ...]]]:
         size, width = self.pack_rows, self.costs[unit.id].row_bytes
-        produced = []
+        produced: list[tuple[Pack, tuple[Queue, ...]]] = []
         for port in self.ports[unit.id]:
-            owed = port.owed(rows)
             queues = port.queues
-            while owed > size:
-                produced.append((Pack(size, size * width), queues))
-                owed -= size
-            if owed:
-                produced.append((Pack(owed, owed * width), queues))
+            full, rest = divmod(port.owed(rows), size)
+            if full:
+                each = size * width
+                produced += [(Pack(size, each), queues) for _ in range(full)]
+            if rest:
+                produced.append((Pack(rest, rest * width), queues))
         return produced

@@ -81,7 +81,7 @@ def expected_rows(case: Case) -> dict[str, int]:
     return passed
 
 
-@settings(max_examples=700)
+@settings(max_examples=450)
 @given(cases())
 def test_no_row_is_lost_or_doubled_and_every_run_ends_under_every_policy(case):
     expected = expected_rows(case)
@@ -101,14 +101,14 @@ def test_no_row_is_lost_or_doubled_and_every_run_ends_under_every_policy(case):
         assert result.busy_seconds <= result.seconds * case.cores + 1e-9
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(cases())
 def test_a_run_is_the_same_each_time(case):
     for policy in POLICIES:
         assert run(case, policy)[0] == run(case, policy)[0]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(cases())
 def test_what_is_staged_never_spills(case):
     from dataclasses import replace
