@@ -384,7 +384,7 @@ class Monitor:
                 break
             # All packs in a row that go the same way, as far as there is room.
             room = min(room, most)
-            packs = []
+            packs: list[Pack] = []
             while outbox and outbox[0][1] is queues and len(packs) < room:
                 packs.append(outbox.popleft()[0])
             most -= len(packs)

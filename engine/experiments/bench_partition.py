@@ -1,0 +1,69 @@
+"""Partitioning large workflows: trees, subflows, strata and the units of every granularity."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from functools import partial
+
+from engine.experiments.bench import Contender, Options, Report
+from engine.experiments.bench_large_file import large_workflow
+from engine.model.binding import Bound, bind
+from engine.model.yamldata import collector_paused
+from engine.operators import catalogue
+from engine.partition.flow import flow_of
+from engine.partition.fused import fuse
+from engine.partition.subflows import break_into_subflows, with_readers_and_writers
+from engine.partition.trees import execution_trees
+from engine.partition.units import Granularity, divide
+from engine.schedule.build import pack_units
+
+SIZES = (10_000, 20_000)
+PACKED = (Granularity.OPERATOR, Granularity.SUBFLOW, Granularity.TREE)
+
+
+def _partition(bound: Bound) -> None:
+    flow = flow_of(bound)
+    execution_trees(flow)
+    break_into_subflows(with_readers_and_writers(flow))
+
+
+WAYS: dict[str, Callable[[Bound], object]] = {"partition": _partition, "fused": fuse}
+for granularity in PACKED:
+    WAYS[granularity.value] = partial(divide, granularity=granularity)
+    WAYS[f"{granularity.value} with queues"] = partial(pack_units, granularity=granularity, queue_packs=100)
+
+
+def _seconds(work: Callable[[Bound], object], bound: Bound) -> float:
+    """Seconds of the processor, without the collector, whose walks over all that lives here are no part of the work."""
+    gc.collect()
+    with collector_paused():
+        begun = time.process_time()
+        work(bound)
+        return time.process_time() - begun
+
+
+def benchmark(options: Options) -> Report:
+    """Cut workflows of 10,000 and 20,000 nodes, by the papers' algorithms and into units of scheduling."""
+    report = Report()
+    bounds = {size: bind(large_workflow(size), catalogue()) for size in SIZES}
+    for number in range(options.rounds + 1):
+        options.say(f"round {number}" if number else "warming up")
+        for size, bound in bounds.items():
+            for name, work in WAYS.items():
+                seconds = _seconds(work, bound)
+                if number:
+                    report.contenders.setdefault(f"{name} {size:,}", Contender()).seconds.append(seconds)
+    small, large = (f"{size:,}" for size in SIZES)
+    medians = {name: contender.as_dict()["median"] for name, contender in report.contenders.items()}
+    kinds = [name.removesuffix(f" {small}") for name in medians if name.endswith(f" {small}")]
+    report.claims[f"{small} nodes are cut into trees, subflows and strata in under 1 s"] = (
+        medians[f"partition {small}"] < 1
+    )
+    report.claims[f"{small} nodes are divided into units in under 1 s at every granularity"] = all(
+        medians[f"{kind} {small}"] < 1 for kind in kinds
+    )
+    ratios = [report.ratio(f"{kind} {large}", f"{kind} {small}") for kind in kinds]
+    report.claims[f"{large} nodes take at most 2.3 times as long, each way"] = max(ratios) <= 2.3
+    return report

@@ -1,0 +1,131 @@
+"""The simulated backend: how many activations a second it handles, and what the scheduling paper found."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import replace
+from typing import Any
+
+from engine.experiments.bench import Contender, Options, Report
+from engine.experiments.scheduling import ARCHETYPES, archetype, mixed_workflows
+from engine.model.binding import Bound
+from engine.partition.units import Granularity
+from engine.schedule.costs import Listeners, SimulationSettings, prepare, simulate
+from engine.schedule.monitor import Decided
+from engine.schedule.policy import MIXED
+
+SINGLE = ("rr", "mc", "mm")
+SCALES = (0.1, 0.3, 1.0)
+PACE = 50_000  # activations a second
+
+
+def benchmark(options: Options) -> Report:
+    """Activations a second on Fig. 1, with and without the decision log; the paper's relations at its settings."""
+    report = Report()
+    _pace(report, options)
+    options.say("the archetypes at three scales under three policies")
+    _relations(report)
+    options.say("20 workflows of 20 to 45 nodes under the mixed policy")
+    _mixed(report)
+    return report
+
+
+def _pace(report: Report, options: Options) -> None:
+    """Seconds of the processor, not of the clock, so that a busy machine does not count."""
+    bound = archetype("butterfly", 1.0)
+    paper = SimulationSettings()
+    contenders = {f"fig1 {policy}, the paper's settings": replace(paper, policy=policy) for policy in SINGLE}
+    # Turns of one pack: nothing but deciding and reporting.
+    contenders["fig1 mm, one pack a turn"] = replace(paper, policy="mm", slot_ms=0.01)
+    contenders["fig1 mc, queues of one pack"] = replace(paper, policy="mc", queue_packs=1)
+    pace: dict[str, float] = {}
+    for number in range(options.rounds):
+        options.say(f"round {number + 1}: the Fig. 1 butterfly at scale 1")
+        for name, settings in contenders.items():
+            for label, logged in ((name, False), (f"{name}, with the decision log", True)):
+                decisions: list[Decided] = []
+                listeners = Listeners(on_decision=decisions.append if logged else None)
+                simulation, _, _ = prepare(bound, settings, None, listeners)
+                begun = time.process_time()
+                result = simulation.run()
+                seconds = time.process_time() - begun
+                assert not logged or len(decisions) == result.activations
+                report.contenders.setdefault(label, Contender()).seconds.append(seconds)
+                pace[label] = result.activations
+    rates = {label: round(count / statistics.median(report.contenders[label].seconds)) for label, count in pace.items()}
+    report.facts["activations a second of processor time"] = rates
+    mm, one = "fig1 mm, the paper's settings", "fig1 mm, one pack a turn"
+    report.claims[f"at least {PACE:,} activations a second on Fig. 1 under MM at the paper's settings"] = (
+        rates[mm] >= PACE
+    )
+    report.claims[f"at least {PACE:,} activations a second where a turn is one pack"] = rates[one] >= PACE
+    report.claims[f"at least {PACE:,} a second there with the decision log"] = (
+        rates[f"{one}, with the decision log"] >= PACE
+    )
+    for name in (mm, one):
+        report.ratio(f"{name}, with the decision log", name)
+
+
+def _relations(report: Report) -> None:
+    faster, slowest, halved, lean, linear = True, True, True, 1.0, True
+    table: dict[str, Any] = {}
+    identical = True
+    for name in ARCHETYPES:
+        seconds: dict[tuple[str, float], float] = {}
+        for scale in SCALES:
+            runs = {policy: run(archetype(name, scale), policy) for policy in SINGLE}
+            identical &= len({str(found["targets"]) for found in runs.values()}) == 1
+            for policy in SINGLE:
+                seconds[policy, scale] = runs[policy]["seconds"]
+            memory = {policy: runs[policy]["queue"]["avg_packs"] for policy in SINGLE}
+            faster &= seconds["mc", scale] <= seconds["rr", scale]
+            slowest &= seconds["mm", scale] > max(seconds["mc", scale], seconds["rr", scale])
+            share = memory["mm"] / min(memory["rr"], memory["mc"])
+            halved &= share <= 0.5
+            lean = min(lean, memory["mm"] / max(memory["rr"], memory["mc"]))
+            table[f"{name} at scale {scale:g}"] = {
+                policy: {
+                    "seconds": round(seconds[policy, scale], 3),
+                    "avg_packs": memory[policy],
+                    "max_packs": runs[policy]["queue"]["max_packs"],
+                }
+                for policy in SINGLE
+            }
+        for policy in SINGLE:
+            grown = seconds[policy, SCALES[-1]] / seconds[policy, SCALES[0]]
+            linear &= abs(grown / (SCALES[-1] / SCALES[0]) - 1) <= 0.05
+    report.facts["archetypes"] = table
+    report.facts["MM's least share of another policy's average memory"] = round(lean, 3)
+    report.identical = identical
+    report.claims["MC is no slower than RR on any archetype at any scale"] = faster
+    report.claims["MM is the slowest on every archetype at every scale"] = slowest
+    report.claims["MM's average memory is at most half of every other policy's, in the best case a tenth"] = (
+        halved and lean <= 0.125
+    )
+    report.claims["time is linear in the data, within 5 %"] = linear
+
+
+def _mixed(report: Report) -> None:
+    gains: dict[str, dict[str, list[float]]] = {}
+    for kind, bound in mixed_workflows():
+        for granularity in (Granularity.OPERATOR, Granularity.SUBFLOW):
+            best = min(run(bound, policy, granularity)["seconds"] for policy in SINGLE)
+            mixed = run(bound, MIXED, granularity)["seconds"]
+            gains.setdefault(granularity.value, {}).setdefault(kind, []).append(1 - mixed / best)
+    for units, by_kind in gains.items():
+        every = [gain for found in by_kind.values() for gain in found]
+        report.facts[f"time saved by MP against the best single policy, units are {units}s"] = {
+            **{kind: round(statistics.mean(found), 3) for kind, found in by_kind.items()},
+            "all 20": round(statistics.mean(every), 3),
+            "least": round(min(every), 3),
+            "most": round(max(every), 3),
+        }
+        report.claims[f"MP saves 35 to 53 % of the time on average over 20 workflows (units are {units}s)"] = (
+            0.35 <= statistics.mean(every) <= 0.53
+        )
+
+
+def run(bound: Bound, policy: str, granularity: Granularity = Granularity.OPERATOR) -> dict[str, Any]:
+    """A simulated run at the paper's settings."""
+    return simulate(bound, SimulationSettings(granularity, policy))
