@@ -213,6 +213,7 @@ class PackRun(Run):
         for worker in workers:
             worker.start()
         monitor = self.monitor
+        monitor.statistics.clock(time.monotonic())
         try:
             with self._telemetry():
                 while not monitor.finished:
@@ -248,6 +249,7 @@ class PackRun(Run):
             self.log.add(self._snapshot())
         self.summary.queue = monitor.statistics.summary()
         self.summary.activations = monitor.activations
+        self.summary.staged_bytes = self.store.max_disk_bytes
         self.summary.spills = monitor.spills
         self._count_rows()
 

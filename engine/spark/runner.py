@@ -96,6 +96,7 @@ class RunSummary:
     targets: dict[str, dict[str, Any]] = field(default_factory=dict)
     units: dict[str, dict[str, Any]] = field(default_factory=dict)
     queue: dict[str, float] = field(default_factory=lambda: QueueStatistics().summary())
+    staged_bytes: int = 0  # on disk: staged copies together, or the most that packs took
     activations: int = 0
     spills: int = 0
     degrees: dict[str, int] = field(default_factory=dict)  # unit → splits, where they were measured
@@ -105,7 +106,6 @@ class RunSummary:
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as plain data."""
-        staged = [unit.get("bytes") or 0 for unit in self.units.values()]
         data = {
             "run": self.run,
             "status": self.status,
@@ -124,7 +124,7 @@ class RunSummary:
             "targets": self.targets,
             "units": self.units,
             "queue": self.queue,
-            "staged_bytes": sum(staged),
+            "staged_bytes": self.staged_bytes,
             "activations": self.activations,
             "spills": self.spills,
             "folder": self.folder,
