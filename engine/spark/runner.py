@@ -80,6 +80,7 @@ class RunSettings:
     parallel_units: int | None = None  # none given is one for each core
     trusted: bool = False  # whether operators that run code of the file may
     resume: str | None = None  # the killed run that is to be finished
+    measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of an earlier run's units
 
 
 @dataclass
@@ -99,7 +100,7 @@ class RunSummary:
     staged_bytes: int = 0  # on disk: staged copies together, or the most that packs took
     activations: int = 0
     spills: int = 0
-    degrees: dict[str, int] = field(default_factory=dict)  # unit → splits, where they were measured
+    measures: dict[str, dict[str, float]] = field(default_factory=dict)  # of units whose degree was asked for
     resumed: bool = False
     folder: str = ""
     reason: str | None = None
@@ -129,8 +130,8 @@ class RunSummary:
             "spills": self.spills,
             "folder": self.folder,
         }
-        if self.degrees:
-            data["degrees"] = self.degrees
+        if self.measures:
+            data["measures"] = self.measures
         if self.resumed:
             data["resumed"] = True
         if self.reason:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -180,3 +181,79 @@ def check_log(log, summary, capacity):
     assert summary["queue"]["max_packs"] >= summary["queue"]["avg_packs"]
     assert (summary["queue"]["avg_packs"] > 0) == bool(bounded)
     assert (summary["staged_bytes"] > 0) or bounded, "what is not in a queue is staged"
+
+
+LINE = {
+    "partsupp": {"operator": "parquet_source", "path": "${data}/partsupp"},
+    "value": {"operator": "derive", "columns": [{"name": "value", "expression": "ps_availqty * ps_supplycost"}]},
+    "dear": {"operator": "filter", "condition": "value > 100000"},
+    "rows": {"operator": "parquet_target", "path": "${out}/rows"},
+    "by_supplier": {"operator": "aggregate", "group": ["ps_suppkey"], "aggregates": [
+        {"name": "value", "expression": "sum(value)"}, {"name": "least", "expression": "min(ps_availqty)"},
+        {"name": "rows", "expression": "count(*)"}, {"name": "known", "expression": "count(ps_availqty)"}]},
+    "sums": {"operator": "parquet_target", "path": "${out}/sums"},
+}  # fmt: skip
+LINE_EDGES = [
+    "partsupp -> value.in", "value -> dear.in", "dear.match -> rows.in", "dear.match -> by_supplier.in",
+    "by_supplier -> sums.in",
+]  # fmt: skip
+
+
+def run_line(spark, data, folder, *options, threads=None):
+    folder.mkdir(exist_ok=True)
+    file = write(folder, LINE, LINE_EDGES, roots={"data": str(data), "out": str(folder / "out")})
+    if threads:
+        file.write_text(file.read_text().replace("  dear:\n", f"  dear:\n    threads: {threads}\n"))
+    done = papilio_here("run", file, "--json", "--pack-rows", 500, *options, home=folder / "home", spark=spark)
+    return answer(done)
+
+
+def in_order(folder):
+    """A target's rows in the order of its files."""
+    with duckdb.connect() as connection:
+        return connection.sql(f"SELECT * FROM read_parquet('{folder}/*.parquet')").fetchall()
+
+
+@pytest.fixture(scope="module")
+def line(spark, data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("line")
+    run_line(spark, data, folder)
+    return {name: parquet_rows(folder / "out" / name) for name in ("rows", "sums")}
+
+
+def test_an_aggregate_sums_up_what_it_puts_aside(spark, data, line, tmp_path):
+    summary = run_line(spark, data, tmp_path, "--granularity", "operator", "--policy", "mc")
+    assert parquet_rows(tmp_path / "out" / "sums") == line["sums"]
+    events = list(LogReader(Path(summary["folder"]) / "events.jsonl"))
+    absorbed = [e for e in events if isinstance(e, UnitActivated) and (e.unit, e.step) == ("by_supplier", "absorb")]
+    assert absorbed[0].packs_in >= 4, "it absorbed before its producers ended"
+
+
+def test_pipelines_side_by_side_give_the_same_rows_and_their_degree_is_kept_for_the_next_run(
+    spark, data, line, tmp_path
+):
+    summary = run_line(spark, data, tmp_path, "--granularity", "tree", "--policy", "rr", "--degree", 3)
+    assert parquet_rows(tmp_path / "out" / "rows") == line["rows"]
+    assert "measures" not in summary
+    first = run_line(spark, data, tmp_path, "--granularity", "tree", "--policy", "rr", "--degree", "auto")
+    assert parquet_rows(tmp_path / "out" / "sums") == line["sums"]
+    measures = first["measures"]["partsupp"]
+    assert measures["activities"] == 3
+    assert measures["staggering"] in ("partsupp", "value", "dear")
+    again = run_line(spark, data, tmp_path, "--granularity", "tree", "--policy", "rr", "--degree", "auto")
+    assert again["measures"] == first["measures"], "what was measured is used again, not measured again"
+
+
+def test_a_node_with_several_threads_keeps_the_order_of_its_rows(spark, data, line, tmp_path):
+    run_line(spark, data, tmp_path, "--granularity", "operator", "--policy", "rr", threads=3)
+    expected = run_line(spark, data, tmp_path / "alone", "--granularity", "operator", "--policy", "rr", threads=1)
+    assert expected["status"] == "done"
+    found = in_order(tmp_path / "out" / "rows")
+    assert sorted(found, key=repr) == line["rows"]
+    assert found == in_order(tmp_path / "alone" / "out" / "rows")
+    with duckdb.connect() as connection:
+        keys = connection.sql(
+            f"""SELECT ps_partkey, ps_suppkey FROM read_parquet('{data}/partsupp/*.parquet')
+                WHERE ps_availqty * ps_supplycost > 100000"""
+        ).fetchall()
+    assert [row[:2] for row in found] == keys, "the order of the source's files and rows"
