@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from engine.model import functions
 from engine.model.expressions import ExpressionError, calls, is_repeatable, parse
 from engine.model.inference import Scope, infer
+from engine.model.physical import Known, Physical, black_box
 from engine.model.problems import Level, did_you_mean
 from engine.model.types import BadType, Schema, normal_type
 
@@ -291,6 +292,12 @@ class Operator(BaseModel):
         """The columns an expression at a place in the settings may name, if not those of its port."""
         return None
 
+    # -- the planner
+
+    def physical(self, known: Known) -> Physical:
+        """How it can be carried out. Default: row by row, and nothing is known of the order the rows leave in."""
+        return black_box()
+
     # -- Spark
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
@@ -402,6 +409,10 @@ class Source(Operator):
 
     def missing(self, place: Place) -> str | None:
         """Why the source cannot be read, before anything starts; None where it can."""
+        return None
+
+    def held_rows(self, place: Place) -> int | None:
+        """How many rows it holds, told cheaply; None where it would have to be read for that."""
         return None
 
     def drift(self, place: Place) -> str | None:

@@ -93,6 +93,27 @@ def _parameter(value: Any) -> Any:
     return value if isinstance(value, (Mapping, Parameter)) else {"default": value}
 
 
+class PartLimit(_Kept):
+    """A part of the workflow that may cost so much at most."""
+
+    nodes: list[NodeId] = Field(min_length=1, description="The part's nodes; sorters on and before them count.")
+    cost: float = Field(ge=0, allow_inf_nan=False, description="What they may cost together, as the cost model counts.")
+
+
+class Planning(_Kept):
+    """What a person asks of the physical plan."""
+
+    pin: dict[NodeId, str] = Field(default_factory=dict, description="Nodes with the implementation they must have.")
+    forbid: dict[NodeId, list[str]] = Field(
+        default_factory=dict, description="Nodes with the implementations they must not have."
+    )
+    memory_rows: int | None = Field(None, ge=0, description="How many rows one implementation may keep in memory.")
+    resumption: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="What may have to be done again after a failure."
+    )
+    limits: list[PartLimit] = Field(default_factory=list, description="What parts of the workflow may cost.")
+
+
 class Workflow(_Kept):
     """A butterfly workflow: a graph of recordsets and activities, and what its settings refer to."""
 
@@ -108,6 +129,7 @@ class Workflow(_Kept):
     )
     nodes: dict[NodeId, Node] = Field(default_factory=dict, description="The nodes by their ids.")
     edges: list[Edge] = Field(default_factory=list, description="The edges.")
+    plan: Planning | None = Field(None, description="What is asked of the physical plan.")
     layout: dict[str, Any] = Field(
         default_factory=dict, description="Where things stand on the canvas; never what they do."
     )
@@ -125,6 +147,10 @@ class Workflow(_Kept):
             result["nodes"] = {id_: _node_data(data["nodes"][id_]) for id_ in sorted(data["nodes"])}
         if "edges" in result:
             result["edges"] = sorted(data["edges"], key=lambda edge: (edge["from"], edge["to"]))
+        if self.plan is not None:
+            asked = {key: value for key, value in data["plan"].items() if value not in ({}, [])}
+            if asked:
+                result["plan"] = _sorted_deep(asked)
         result.update({key: data[key] for key in sorted(self.model_extra or {})})
         if self.layout:
             result["layout"] = _sorted_deep(self.layout)

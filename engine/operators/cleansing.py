@@ -34,6 +34,7 @@ from engine.model.operator import (
     expression_type,
     refused,
 )
+from engine.model.physical import Key, Known, Physical, black_box, filtering, grouping
 from engine.model.problems import Level
 from engine.model.types import BadType, Schema, is_integral, is_numeric, normal_type
 from engine.operators._sql import (
@@ -78,6 +79,10 @@ class NotNull(Operator, Refusing):
     def check(self, inputs: Inputs) -> Iterator[Finding]:
         return repeated(self.columns, "columns")
 
+    def physical(self, known: Known) -> Physical:
+        one = len(self.columns) == 1 and "quarantine" not in known.read
+        return filtering(known.passing(), Key(known.name(self.columns[0])) if one else None)
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Split:
         names = ", ".join(f"CASE WHEN {quoted(name)} IS NULL THEN {literal(name)} END" for name in self.columns)
         reason = tools.functions.expr(f"concat('no value in ', concat_ws(', ', {names}))")
@@ -120,6 +125,9 @@ class Validate(Operator, Refusing):
 
     def check(self, inputs: Inputs) -> Iterator[Finding]:
         return repeated([rule.name for rule in self.rules], "rules", "rules")
+
+    def physical(self, known: Known) -> Physical:
+        return filtering(known.passing(), None)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Split:
         broken = ", ".join(
@@ -193,6 +201,9 @@ class Convert(Operator, Refusing):
             elif source not in (None, "string"):
                 yield Finding(f"a format is for text, and `{name}` is a `{source}`", setting=setting)
 
+    def physical(self, known: Known) -> Physical:
+        return black_box(known.passing(lost=list(self.columns)))
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Split:
         frame, functions = inputs.first(), tools.functions
         converted = [functions.expr(to.sql(name)).alias(name) for name, to in self.columns.items()]
@@ -257,6 +268,9 @@ class ReplaceNull(Operator):
                     f"`{value}` is a `{given}`, which does not fit into `{name}`, a `{kind}`{hint}",
                     setting=f"values.{name}",
                 )
+
+    def physical(self, known: Known) -> Physical:
+        return black_box(known.passing(lost=list(self.values)))
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         frame = inputs.first()
@@ -340,6 +354,9 @@ class ValueMap(Operator):
             for source in sorted(kind for kind in kinds if not castable(kind, target) and kind):
                 yield Finding(f"a `{source}` cannot become a `{target}`", setting="type")
 
+    def physical(self, known: Known) -> Physical:
+        return black_box(known.passing(lost=[self.into or self.column]))
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         frame = inputs.first()
         kind = type_in(tools.schema(frame), self.column) or "string"
@@ -416,6 +433,9 @@ class CleanText(Operator):
         if not (self.trim or self.collapse_spaces or self.remove_control or self.case or self.empty_to_null):
             yield Finding("nothing is cleaned; choose what to do", setting="trim", level=Level.WARNING)
 
+    def physical(self, known: Known) -> Physical:
+        return black_box(known.passing(lost=self.columns))
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         return inputs.first().withColumns({name: self._clean(plain(name), tools) for name in self.columns})
 
@@ -476,6 +496,9 @@ class Regex(Operator):
             yield Finding(f"a group is not used by `{self.mode}`", setting="group", level=Level.WARNING)
         yield from _pattern_findings(self.pattern, self.group)
 
+    def physical(self, known: Known) -> Physical:
+        return black_box(known.passing(lost=[self.into or self.column]))
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         functions = tools.functions
         text = functions.col(plain(self.column))
@@ -534,6 +557,9 @@ class SplitText(Operator):
         yield from not_text(schema, [self.column], "column")
         if self.pattern is not None:
             yield from _pattern_findings(self.pattern)
+
+    def physical(self, known: Known) -> Physical:
+        return black_box(known.passing(lost=self.columns))
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         frame, functions = inputs.first(), tools.functions
@@ -604,6 +630,12 @@ class Deduplicate(Operator):
         yield from repeated(self.keys, "keys")
         yield from not_orderable(schema, self.keys or schema or (), "keys")
         yield from not_orderable(schema, [by.column for by in self.order], "order")
+
+    def physical(self, known: Known) -> Physical:
+        columns = self.keys or known.columns.get("in")
+        if not columns:
+            return black_box()
+        return grouping([known.name(name) for name in columns], known.passing(), hashing=False)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Split:
         frame = inputs.first()

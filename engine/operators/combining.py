@@ -40,6 +40,7 @@ from engine.model.operator import (
     has_column,
     refused,
 )
+from engine.model.physical import JOINS, Known, Physical, black_box, joining
 from engine.model.problems import Level, did_you_mean
 from engine.model.types import UNKNOWN, BadType, Schema, common_type, comparable, is_numeric, is_orderable
 from engine.operators._sql import listed, literal, plain, quoted, type_in
@@ -134,6 +135,15 @@ _SPARK_HINTS = {
     JoinForm.HASH: "shuffle_hash",
     JoinForm.MERGE: "merge",
     JoinForm.NESTED_LOOPS: "shuffle_replicate_nl",
+}
+
+# What an asked-for form leaves the planner to choose from.
+_WAYS: dict[JoinForm, tuple[str, ...]] = {
+    JoinForm.AUTO: JOINS,
+    JoinForm.BROADCAST: ("HJ",),
+    JoinForm.HASH: ("HJ",),
+    JoinForm.MERGE: ("MJ", "SMJ"),
+    JoinForm.NESTED_LOOPS: ("NL",),
 }
 
 
@@ -255,6 +265,26 @@ class Join(Operator):
                 result[list(left)[at]] = kind or UNKNOWN
         result.update({new: right[old] for old, new in self._from_right(left, right).items()})
         return {"out": result}
+
+    def physical(self, known: Known) -> Physical:
+        left = [known.name(key.left, "left") for key in self.keys]
+        right = [known.name(key.right, "right") for key in self.keys]
+        ways = _WAYS[self.form]
+        if self.keys and self.kind is not JoinKind.INNER:
+            ways = tuple(way for way in ways if way != "NL")
+        same = {}
+        columns = known.columns.get("left"), known.columns.get("right")
+        if self.kind is JoinKind.INNER and None not in columns:
+            names = self._from_right(columns[0] or (), columns[1] or ())
+            by_lower = {name.lower(): new for name, new in names.items()}
+            for key in self.keys:
+                new = by_lower.get(key.right.lower())
+                if new is not None:
+                    same[known.spelling(new)] = known.name(key.left, "left")
+        # Rows that only the right has stand in no order of the left's keys.
+        outer = self.kind in (JoinKind.RIGHT, JoinKind.FULL)
+        passing = known.passing("left", only=True) if outer else known.passing("left")
+        return joining(left, right, passing, ways=ways, same=same)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         left, right = inputs.of("left"), inputs.of("right")
@@ -412,6 +442,12 @@ class Lookup(Operator, Refusing):
             out = {**main, **{item.name: type_in(reference, item.column) or UNKNOWN for item in self.take}}
         return {"out": out, "miss": main} if self.on_miss is OnMiss.MISS else {"out": out}
 
+    def physical(self, known: Known) -> Physical:
+        left = [known.name(key.main, "main") for key in self.keys]
+        right = [known.name(key.reference, "reference") for key in self.keys]
+        passing = known.passing("main", lost=[item.name for item in self.take])
+        return joining(left, right, passing, ways=("MJ", "HJ", "SMJ"), keeps_order=True)
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         main = inputs.of("main")
         reference, kinds = self._reference(inputs, tools)
@@ -515,6 +551,11 @@ class Exists(Operator):
 
     def output_schemas(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         return {"match": inputs.of("main"), "rest": inputs.of("main")}
+
+    def physical(self, known: Known) -> Physical:
+        left = [known.name(key.main, "main") for key in self.keys]
+        right = [known.name(key.reference, "reference") for key in self.keys]
+        return joining(left, right, known.passing("main"), ways=("MJ", "HJ", "SMJ"))
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         main, reference = inputs.of("main"), inputs.of("reference")
@@ -768,6 +809,14 @@ class SetOperation(Operator):
     def output_schemas(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         return {"out": _together([inputs.of("left"), inputs.of("right")], self.match)}
 
+    def physical(self, known: Known) -> Physical:
+        columns = known.columns.get("left"), known.columns.get("right")
+        if not columns[0] or not columns[1] or self.match is Match.POSITION:
+            return black_box()
+        left = [known.name(name, "left") for name in columns[0]]
+        right = [known.name(name, "right") for name in columns[0]]
+        return joining(left, right, known.passing("left"), ways=("MJ", "HJ", "SMJ"))
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         left, right = inputs.of("left"), inputs.of("right")
         if self.match is Match.NAME and tools.columns(left) != tools.columns(right):
@@ -857,6 +906,10 @@ class Difference(Operator):
             else:
                 result[name] = kind
         return {"out": {**result, self.flag: "string"}}
+
+    def physical(self, known: Known) -> Physical:
+        old, new = ([known.name(name, port) for name in self.keys] for port in ("old", "new"))
+        return joining(old, new, known.passing("old"), ways=("MJ", "HJ", "SMJ"))
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         old, new = inputs.of("old"), inputs.of("new")

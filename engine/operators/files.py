@@ -479,6 +479,15 @@ class ColumnarSource(FileSource):
     def columns_of(self, file: Path) -> Schema:
         """The columns of one file, from its footer."""
 
+    @abstractmethod
+    def rows_of(self, file: Path) -> int:
+        """The rows of one file, from its footer."""
+
+    def held_rows(self, place: Place) -> int | None:
+        if self.missing(place):
+            return None
+        return sum(map(self.rows_of, self.files(place)))
+
     def discover(self, place: Place) -> Schema | None:
         path = place.path(self.path)
         files = _formats.data_files(path)
@@ -512,6 +521,9 @@ class ParquetSource(ColumnarSource):
     def columns_of(self, file: Path) -> Schema:
         return _formats.parquet_columns(file)
 
+    def rows_of(self, file: Path) -> int:
+        return _formats.count_parquet_rows(file)
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         return self.select(tools.spark.read.parquet(tools.path("path")))
 
@@ -524,6 +536,9 @@ class OrcSource(ColumnarSource):
 
     def columns_of(self, file: Path) -> Schema:
         return _formats.orc_columns(file)
+
+    def rows_of(self, file: Path) -> int:
+        return _formats.count_orc_rows(file)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         return self.select(tools.spark.read.orc(tools.path("path")))

@@ -23,6 +23,7 @@ from engine.model.operator import (
     Way,
     column_type,
 )
+from engine.model.physical import Known, Physical, black_box, filtering
 from engine.model.types import is_orderable
 from engine.operators._sql import listed
 
@@ -67,6 +68,9 @@ class Router(Operator):
     def output_ports(self) -> tuple[Port, ...]:
         return (*(Port(route.port) for route in self.routes), Port(REST, required=False))
 
+    def physical(self, known: Known) -> Physical:
+        return filtering(known.passing(), None)
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         ways: dict[str, Way] = {}
         others: list[str] = []  # what must not hold for a row to come this far
@@ -87,6 +91,9 @@ class Copy(Operator):
     title: ClassVar[str] = "Copy"
     family: ClassVar[str] = "flow"
     keeps_rows: ClassVar[bool] = True
+
+    def physical(self, known: Known) -> Physical:
+        return black_box(known.passing())
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         return inputs.first()
@@ -113,6 +120,9 @@ class Splitter(Operator):
             kind = column_type(inputs.first(), name)
             if kind is not None and not is_orderable(kind):
                 yield Finding(f"`{name}` is a `{kind}`, by which rows cannot be divided", setting=f"by[{index}]")
+
+    def physical(self, known: Known) -> Physical:
+        return black_box(known.passing())
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         rows = inputs.first()

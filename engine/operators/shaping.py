@@ -39,6 +39,7 @@ from engine.model.operator import (
     expression_type,
     refused,
 )
+from engine.model.physical import Key, Known, Physical, black_box, filtering, grouping, sorting
 from engine.model.types import (
     UNKNOWN,
     BadType,
@@ -49,6 +50,7 @@ from engine.model.types import (
     normal_type,
     struct_fields,
 )
+from engine.operators._physical import filtered_key
 from engine.operators._sql import (
     OrderBy,
     Scalar,
@@ -152,6 +154,13 @@ class Select(Operator):
             if not left:
                 yield Finding("no column is left", setting="drop")
 
+    def physical(self, known: Known) -> Physical:
+        if self.columns:
+            as_they_came = {item.name or item.column: item.column for item in self.columns if item.type is None}
+            return black_box(known.passing(renamed=as_they_came, only=True))
+        renamed = {new: old for old, new in self.rename.items()}
+        return black_box(known.passing(renamed=renamed, lost=[*self.drop, *self.rename]))
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         frame = inputs.first()
         if self.columns:
@@ -195,6 +204,9 @@ class Derive(Operator):
     def scope_of(self, place: str, inputs: Inputs) -> Scope | None:
         index = int(place[place.index("[") + 1 : place.index("]")])
         return Scope(self._after(inputs.first(), index))
+
+    def physical(self, known: Known) -> Physical:
+        return black_box(known.passing(lost=[item.name for item in self.columns]))
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         frame = inputs.first()
@@ -252,6 +264,9 @@ class Checksum(Operator):
                     setting="columns",
                 )
 
+    def physical(self, known: Known) -> Physical:
+        return black_box(known.passing(lost=[self.into]))
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         frame = inputs.first()
         schema = tools.schema(frame)
@@ -291,6 +306,11 @@ class Filter(Operator):
 
     condition: Condition = Field(description="What is true for the rows that leave by `match`.")
 
+    def physical(self, known: Known) -> Physical:
+        # One that stops reading early has no rows for the other port.
+        key = None if "rest" in known.read else filtered_key(self.condition, known)
+        return filtering(known.passing(), key)
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Split:
         return Split(
             inputs.first(),
@@ -315,6 +335,9 @@ class Sort(Operator):
     def check(self, inputs: Inputs) -> Iterator[Finding]:
         return _order_findings(inputs.first(), self.by, "by")
 
+    def physical(self, known: Known) -> Physical:
+        return sorting(tuple(Key(known.name(by.column), by.descending) for by in self.by), known.passing())
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         return inputs.first().orderBy(*(by.build(tools) for by in self.by))
 
@@ -328,6 +351,9 @@ class Sample(Operator):
 
     fraction: float = Field(ge=0, le=1, description="The share of rows that goes on, 0.1 for about one in ten.")
     seed: int = Field(1, description="Another seed draws other rows; the same seed over the same files the same.")
+
+    def physical(self, known: Known) -> Physical:
+        return black_box(known.passing())
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         return inputs.first().sample(fraction=self.fraction, seed=self.seed)
@@ -353,6 +379,11 @@ class Limit(Operator):
 
     def check(self, inputs: Inputs) -> Iterator[Finding]:
         return _order_findings(inputs.first(), self.order, "order")
+
+    def physical(self, known: Known) -> Physical:
+        if not self.order:
+            return black_box(known.passing())
+        return sorting(tuple(Key(known.name(by.column), by.descending) for by in self.order), known.passing())
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         frame = inputs.first()
@@ -399,6 +430,11 @@ class Sequence(Operator):
         yield from repeated(self.partition, "partition")
         yield from not_orderable(schema, self.partition, "partition")
         yield from _order_findings(schema, self.order, "order")
+
+    def physical(self, known: Known) -> Physical:
+        order = tuple(Key(known.name(by.column), by.descending) for by in self.order)
+        groups = tuple(Key(known.name(name)) for name in self.partition)
+        return sorting((*groups, *order), known.passing(lost=[self.into]))
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         frame = inputs.first()
@@ -508,6 +544,11 @@ class Window(Operator):
             if len(self.order) > 1 or (kind is not None and kind != "date" and not is_numeric(kind)):
                 yield Finding("a range with distances needs an order by one number or date", setting="frame")
 
+    def physical(self, known: Known) -> Physical:
+        order = tuple(Key(known.name(by.column), by.descending) for by in self.order)
+        groups = tuple(Key(known.name(name)) for name in self.partition)
+        return sorting((*groups, *order), known.passing(lost=[item.name for item in self.functions]))
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         return inputs.first().withColumns(
             {item.name: tools.functions.expr(f"{item.function} OVER ({self._over(item)})") for item in self.functions}
@@ -596,6 +637,10 @@ class Pivot(Operator):
             if kind is not None and item.value is not None and typed_literal(item.text(), kind) is None:
                 yield Finding(f"`{item.value}` is no `{kind}`, as `{self.column}` is", setting=f"values[{index}].value")
 
+    def physical(self, known: Known) -> Physical:
+        passing = known.passing(renamed={name: name for name in self.group}, only=True)
+        return grouping([known.name(name) for name in self.group], passing)
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         grouped = inputs.first().groupBy(*map(plain, self.group))
         aggregates = [tools.functions.expr(item.expression).alias(item.name) for item in self.aggregates]
@@ -648,6 +693,9 @@ class Unpivot(Operator):
                 shared_type(kinds)
             except BadType as error:
                 yield Finding(f"the columns do not go together: {error}", setting="columns")
+
+    def physical(self, known: Known) -> Physical:
+        return black_box(known.passing(renamed={name: name for name in self.keep}, only=True))
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         frame = inputs.first()
@@ -711,6 +759,9 @@ class ParseJson(Operator, Refusing):
         if REASON in (name.lower() for name in made):
             yield Finding(f"`{REASON}` says why a row was refused; choose another name", setting=setting)
 
+    def physical(self, known: Known) -> Physical:
+        return black_box(known.passing(lost=[self.into] if self.into else list(struct_fields(self.type) or ())))
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Split:
         frame, functions = inputs.first(), tools.functions
         accepted, refused_ = columns_of_both(tools.columns(frame))
@@ -772,6 +823,9 @@ class Flatten(Operator):
                 yield Finding(f"`{name}` is a `{kind}`, not a struct", setting="columns")
         yield from repeated([made for _, _, made, _ in self._all(schema)], "prefix")
 
+    def physical(self, known: Known) -> Physical:
+        return black_box(known.passing(lost=self.columns))
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         frame = inputs.first()
         return frame.selectExpr(
@@ -817,6 +871,9 @@ class Explode(Operator):
             yield Finding(f"`{self.column}` is a `{kind}`, not an array", setting="column")
         if self.into and self.into.lower() != self.column.lower():
             yield from taken(schema, [self.into], "into")
+
+    def physical(self, known: Known) -> Physical:
+        return black_box(known.passing(lost=[self.into or self.column]))
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         explode = tools.functions.explode_outer if self.keep_empty else tools.functions.explode

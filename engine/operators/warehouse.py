@@ -41,6 +41,7 @@ from engine.model.operator import (
 from engine.model.operator import (
     Aggregate as AggregateText,
 )
+from engine.model.physical import Known, Physical, grouping
 from engine.model.problems import did_you_mean
 from engine.model.types import UNKNOWN, BadType, Schema, common_type, comparable, is_numeric, is_orderable
 from engine.operators._sql import listed, literal, plain, quoted
@@ -138,6 +139,10 @@ class Aggregate(Operator):
         group = list(self.group)
         first = Aggregate.model_validate({"group": group, "aggregates": [m.model_dump() for m in self.aggregates]})
         return first, Aggregate.model_validate({"group": group, "aggregates": again, "having": self.having})
+
+    def physical(self, known: Known) -> Physical:
+        passing = known.passing(renamed={name: name for name in self.group}, only=True)
+        return grouping([known.name(name) for name in self.group], passing)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         rows = inputs.first()
@@ -445,6 +450,9 @@ class DateDimension(Source):
 
     def fingerprint(self, place: Place) -> str | None:
         return self.identity(place)
+
+    def held_rows(self, place: Place) -> int | None:
+        return (self.last_day - self.first_day).days + 1
 
     def _columns(self) -> list[tuple[str, str, str]]:
         """The columns with their types and how they follow from the day."""

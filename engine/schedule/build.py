@@ -52,6 +52,7 @@ def pack_units(bound: Bound, granularity: Granularity, queue_packs: int | None) 
             continue  # nothing is done there: its packs are read where they come from
         made.parts[part.id] = part
         part_of.update(dict.fromkeys(part.nodes, part))
+    made.parts = _references_first(bound, made.parts, part_of)
     work = {id_: _work(bound, part) for id_, part in made.parts.items()}
     made.units = tuple(
         UnitSpec(part.id, number, work[part.id], part.nodes, memory_intensive(bound, part.nodes), part.group)
@@ -74,6 +75,37 @@ def pack_units(bound: Bound, granularity: Granularity, queue_packs: int | None) 
         made.ports[producer.id].setdefault((node, port), []).append(id_)
     made.queues = tuple(queues)
     return made
+
+
+def _references_first(bound: Bound, parts: dict[str, Part], part_of: dict[str, Part]) -> dict[str, Part]:
+    """The units in a topological order in which what is needed whole comes before the rows that wait for it.
+
+    Where no queue holds anything, a policy takes the first of the sources: main rows that were read before their
+    reference would only lie in the queues.
+    """
+    reads: dict[str, list[str]] = {id_: [] for id_ in parts}
+    read = set()
+    for link in sorted(bound.links, key=lambda link: not is_reference(bound, link)):  # stable: references first
+        if link.target not in part_of:
+            continue
+        producer, consumer = part_of[packs_of(bound, link)[0]].id, part_of[link.target].id
+        if producer != consumer:
+            reads[consumer].append(producer)
+            read.add(producer)
+    ordered: dict[str, Part] = {}
+    for last in parts:
+        if last in read:
+            continue
+        path = [(last, iter(reads[last]))]
+        while path:
+            id_, producers = path[-1]
+            before = next(producers, None)
+            if before is None:
+                ordered[id_] = parts[id_]
+                path.pop()
+            elif before not in ordered:
+                path.append((before, iter(reads[before])))
+    return ordered
 
 
 def _work(bound: Bound, part: Part) -> Work:

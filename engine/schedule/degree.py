@@ -31,7 +31,10 @@ def optimal_degree(measures: TreeMeasures) -> int:
         return 1  # one activity takes all the time: there is nothing to overlap
     if measures.misc_seconds <= 0:
         return max(1, measures.rows)
-    degree = round(math.sqrt(rest / measures.misc_seconds))
+    square = rest / measures.misc_seconds
+    degree = math.floor(math.sqrt(square))
+    if square > degree * (degree + 1):  # of the two whole numbers around the root, the one that takes less time
+        degree += 1
     return max(1, min(degree, max(1, measures.rows)))
 
 

@@ -1,9 +1,8 @@
 """The simulated backend: the same monitor on a virtual clock, from costs and selectivities instead of Spark.
 
 Each unit needs so many microseconds a row and gives so many rows for each it takes. A turn also costs what the
-engine of the scheduling paper needs to wake a thread, and a blocking unit's what it needs to flush what it put aside.
-Round robin also pays for the threads it wakes in vain (appendix A). Groups of the mixed policy run side by side on
-the cores.
+engine of the scheduling paper needs to wake a thread. Round robin also pays for the threads that it wakes in vain
+(appendix A). Groups of the mixed policy run side by side on the cores.
 """
 
 from __future__ import annotations
@@ -25,10 +24,6 @@ QUEUE_PACKS = 100
 SLOT_MS = 70.0
 STALL_MS = 4.0
 
-# What a blocking unit or a writer pays at the end of each turn in which it put rows aside. The paper names this cost
-# (appendix A) but not its size; this is about the time in which a disk of its day comes to a new place.
-FLUSH_MS = 8.0
-
 ROW_BYTES = 100
 CORES = 2  # as the paper's machine had, and as ours has
 
@@ -46,6 +41,7 @@ class UnitCost:
     selectivity: float = 1.0  # rows it gives for each row it takes
     shares: Mapping[str, float] = field(default_factory=dict)  # queue → its own selectivity, where ports differ
     row_bytes: int = ROW_BYTES
+    whole_us: float = 0.0  # of a blocking unit: of each row it took, once all are there
 
 
 @dataclass
@@ -77,7 +73,7 @@ class _Port:
     def owed(self, rows: int) -> int:
         """The rows to give after so many more were taken; fractions are carried on."""
         self.taken += rows
-        owed = int(self.taken * self.share + 1e-9) - self.given
+        owed = int(self.taken * self.share + 1e-6) - self.given
         self.given += owed
         return owed
 
@@ -95,7 +91,6 @@ class Simulation:
         pack_rows: int = PACK_ROWS,
         slot_ms: float = SLOT_MS,
         stall_ms: float = STALL_MS,
-        flush_ms: float = FLUSH_MS,
         cores: int = CORES,
         on_decision: Callable[[Decided], None] | None = None,
         on_spill: Callable[[Queue], None] | None = None,
@@ -112,7 +107,6 @@ class Simulation:
         self.pack_rows = pack_rows
         # A stalled thread looks into its mailbox every `stall_ms`: it wakes after half of that, on average.
         self.switch = stall_ms / 2000
-        self.flush = flush_ms / 1000
         self.idle_calls = 0
         self._unfinished: dict[str, list[int]] = {}
         self.cores = cores
@@ -149,8 +143,6 @@ class Simulation:
                         idle = self._passed_over(group, last, activation.unit.number)
                         self.idle_calls += idle
                         seconds += idle * self.switch
-                    if activation.step is Step.ABSORB:
-                        seconds += self.flush
                     self.busy += seconds
                     heapq.heappush(heap, (self.now + seconds, activation.number, activation, outcome))
             if not heap:
@@ -196,8 +188,7 @@ class Simulation:
             return Outcome(rows * self.row_seconds[unit.id], self._packs(unit, rows), rows, left == 0)
         if step is Step.WHOLE:
             rows = unit.rows_absorbed
-            produced = self._packs(unit, rows)
-            return Outcome(sum(pack.rows for pack, _ in produced) * self.row_seconds[unit.id], produced)
+            return Outcome(rows * self.costs[unit.id].whole_us / 1e6, self._packs(unit, rows))
         rows = 0
         for queue, count in activation.take:
             if count == len(queue.packs):

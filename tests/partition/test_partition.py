@@ -129,6 +129,72 @@ def test_subflows_of_a_stratum_are_independent_and_stand_one_above_their_highest
         assert not any(stratum[other] == stratum[node] for other in nx.descendants(graph, node))
 
 
+@st.composite
+def flows_with_references(draw: st.DrawFn) -> Flow:
+    """Random graphs in which some row-synchronized nodes with several inputs need all but one of them whole."""
+    plain = draw(flows())
+    references = set()
+    for node, kind in plain.kinds.items():
+        feeders = plain.predecessors[node]
+        if kind is ROW and len(feeders) > 1 and draw(st.booleans()):
+            main = draw(st.sampled_from(feeders))
+            references |= {(feeder, node) for feeder in feeders if feeder != main}
+    return Flow(plain.kinds, plain.edges, frozenset(references))
+
+
+def algorithm_1(plain: Flow) -> tuple[dict[str, list[str]], set[tuple[str, str]]]:
+    """The paper's listing, literally, but for what it leaves out: every edge between trees, and references."""
+    visited: set[str] = set()
+    members: dict[str, list[str]] = {}
+
+    def visit(at: str, tree: str) -> None:
+        visited.add(at)
+        for node in plain.successors[at]:
+            if (at, node) in plain.references or node in visited:
+                continue
+            own = tree
+            if plain.kinds[node] in (BLOCK, SEMI):
+                own = node
+                members[own] = []
+            members[own].append(node)
+            visit(node, own)
+
+    for node in plain.kinds:
+        if not plain.predecessors[node] and node not in visited:
+            members[node] = [node]
+            visit(node, node)
+    tree_of = {node: root for root, nodes in members.items() for node in nodes}
+    return members, {(tree_of[a], tree_of[b]) for a, b in plain.edges if tree_of[a] != tree_of[b]}
+
+
+@given(flows_with_references())
+def test_execution_trees_are_those_of_algorithm_1(plain):
+    trees = execution_trees(plain)
+    members, edges = algorithm_1(plain)
+    assert [(tree.root, list(tree.nodes)) for tree in trees.trees] == list(members.items())
+    root = {tree.id: tree.root for tree in trees.trees}
+    assert {(root[a], root[b]) for a, b in trees.edges} == edges
+
+
+@given(flows_with_references())
+def test_rows_reach_every_node_of_a_tree_from_its_root_without_passing_a_reference_or_a_block_component(plain):
+    trees = execution_trees(plain)
+    members = [node for tree in trees.trees for node in tree.nodes]
+    assert sorted(members) == sorted(plain.kinds), "every component in exactly one tree"
+    graph = nx.DiGraph(edge for edge in plain.edges if edge not in plain.references)
+    graph.add_nodes_from(plain.kinds)
+    for tree in trees.trees:
+        for node in tree.nodes[1:]:
+            assert plain.kinds[node] not in (BLOCK, SEMI)
+            ways = nx.all_simple_paths(graph, tree.root, node)
+            assert any(all(plain.kinds[at] not in (BLOCK, SEMI) for at in way[1:]) for way in ways)
+
+
+def test_a_lookup_is_in_the_tree_of_its_main_rows_although_its_reference_comes_first():
+    plain = Flow({"a": R, "b": R, "l": ROW, "w": R}, (("a", "l"), ("b", "l"), ("l", "w")), frozenset({("a", "l")}))
+    assert [tree.nodes for tree in execution_trees(plain).trees] == [("a",), ("b", "l", "w")]
+
+
 @given(flows())
 def test_execution_trees_cover_the_flow_and_hold_block_components_at_their_roots_only(plain):
     trees = execution_trees(plain)

@@ -142,6 +142,7 @@ def cases(draw: st.DrawFn) -> Case:
             ports[unit.id] = [[id_] for id_ in outgoing]
         costs[unit.id] = UnitCost(
             cost_us=draw(st.sampled_from((0.0, 1.0, 1000.0))),
+            whole_us=draw(st.sampled_from((0.0, 5.0))),
             rows=draw(st.sampled_from((0, 0, 1, 7, 60, 333))) if unit.work is Work.SOURCE else 0,
             selectivity=draw(selectivities),
             shares={id_: draw(selectivities) for id_ in outgoing} if unit.id in ports else {},

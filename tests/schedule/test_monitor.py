@@ -35,6 +35,14 @@ def test_a_turn_takes_no_more_than_the_consumer_has_room_for():
     assert hand.turns[-1] == ("f", Step.PROCESS, 2), "two packs of what was measured fill the four of its consumer"
 
 
+def test_the_packs_of_a_turn_come_from_one_queue_after_the_other():
+    hand = Hand(monitor_of("s t f w", "s>f t>f f>w", RoundRobin(), capacity=3))
+    hand.turn(10, 10)
+    hand.turn(10, 10)
+    activation = hand.decide()
+    assert [(queue.spec.id, count) for queue, count in activation.take] == [("s>f", 2), ("t>f", 1)]
+
+
 def test_a_reader_reads_as_many_packs_as_its_consumer_has_room_for():
     hand = Hand(monitor_of("s w", "s>w", RoundRobin(), capacity=7))
     assert hand.decide().read_packs == 7

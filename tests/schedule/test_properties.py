@@ -77,7 +77,7 @@ def expected_rows(case: Case) -> dict[str, int]:
             )
         for queue in case.queues:
             if queue.producer == unit.id:
-                passed[queue.id] = int(worked_on * cost.shares.get(queue.id, cost.selectivity) + 1e-9)
+                passed[queue.id] = int(worked_on * cost.shares.get(queue.id, cost.selectivity) + 1e-6)
     return passed
 
 

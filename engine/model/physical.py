@@ -1,0 +1,412 @@
+"""How an operator can be carried out: logical templates and the physical ones behind them (physical design, section 2).
+
+An operator says which implementations it has, what order each needs and leaves, and how many rows each step of it
+handles. What a step costs is the planner's to know. The functions at the end are the templates most operators share.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import permutations
+from typing import NamedTuple
+
+ARRANGED = 3  # a grouping of up to so many columns is offered in every arrangement; a longer one as it is written
+
+# ---------------------------------------------------------------- orders
+
+
+class Key(NamedTuple):
+    """A column that rows are ordered by."""
+
+    column: str
+    descending: bool = False
+
+
+Order = tuple[Key, ...]  # the weightiest first; empty: in no known order
+NO_ORDER: Order = ()
+
+
+def ordered_by(*columns: str) -> Order:
+    """The ascending order by some columns."""
+    return tuple(Key(column) for column in columns)
+
+
+def starts_with(order: Order, wanted: Order) -> bool:
+    """Whether rows in an order are also in a coarser one."""
+    return order[: len(wanted)] == wanted
+
+
+def covers(order: Order, columns: Sequence[str]) -> bool:
+    """Whether rows in an order stand together by some columns: its first keys are these, however arranged."""
+    return {key.column for key in order[: len(columns)]} == set(columns)
+
+
+def in_step(one: Order, other: Order, left: Sequence[str], right: Sequence[str]) -> bool:
+    """Whether two inputs are in the same order of their keys."""
+    pairs = dict(zip(left, right, strict=True))
+    size = len(pairs)
+    if not covers(one, left):
+        return False
+    return tuple(Key(pairs[key.column], key.descending) for key in one[:size]) == other[:size]
+
+
+def arrangements(columns: Sequence[str], prefixes: bool) -> tuple[Order, ...]:
+    """The orders that serve a set of columns, as written first; with `prefixes`, those of fewer columns as well."""
+    found: dict[Order, None] = {}
+    for size in range(len(columns), 0 if prefixes else len(columns) - 1, -1):
+        if len(columns) <= ARRANGED:
+            found.update(dict.fromkeys(ordered_by(*some) for some in permutations(columns, size)))
+        else:
+            found[ordered_by(*columns[:size])] = None
+    return tuple(order for order in found if order)
+
+
+# ---------------------------------------------------------------- columns on their way through an operator
+
+
+@dataclass(frozen=True)
+class Passing:
+    """Which columns of an input leave as they came, and so which order of the rows is still one behind the operator.
+
+    `same` names the columns of the input that equal another one, as the two keys of a join do.
+    """
+
+    same: Mapping[str, str] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)  # new name to old
+    lost: frozenset[str] = frozenset()  # leave no more, or with other values
+    only: bool = False  # what is not among the renamed is lost
+
+    def order(self, order: Order) -> Order:
+        """An order of the input as the output has it: it ends before the first column that is lost."""
+        kept = []
+        for key in order:
+            name = self._behind(key.column)
+            if name is None:
+                break
+            kept.append(Key(name, key.descending))
+        return tuple(kept)
+
+    def same_behind(self) -> dict[str, str]:
+        """The columns behind the operator that equal another one."""
+        result = {}
+        for name, other in self.same.items():
+            behind = self._behind(other)
+            if behind is not None and behind != name and self._stays(name):
+                result[name] = behind
+        return result
+
+    def _behind(self, column: str) -> str | None:
+        names = [column, *(name for name, other in self.same.items() if other == column)]
+        for name in names:
+            if self._stays(name):
+                return name
+        return next((new for new, old in self.renamed.items() if old in names), None)
+
+    def _stays(self, name: str) -> bool:
+        if name in self.renamed:
+            return self.renamed[name] == name
+        return not self.only and name not in self.lost
+
+
+@dataclass(frozen=True)
+class Known:
+    """What an operator may ask about its inputs and outputs when it says how it can be carried out."""
+
+    same: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by input port
+    columns: Mapping[str, Sequence[str] | None] = field(default_factory=dict)  # by input port, None: not known
+    read: frozenset[str] = frozenset()  # the output ports that something reads
+    spelling: Callable[[str], str] = str  # one spelling for a column, however it is written
+
+    def name(self, column: str, port: str = "in") -> str:
+        """A column of an input by the one name it has in orders."""
+        name = self.spelling(column)
+        return self.same.get(port, {}).get(name, name)
+
+    def passing(
+        self,
+        port: str = "in",
+        renamed: Mapping[str, str] | None = None,
+        lost: Sequence[str] = (),
+        only: bool = False,
+    ) -> Passing:
+        """The columns of an input that leave as they came."""
+        spelled = {self.spelling(new): self.spelling(old) for new, old in (renamed or {}).items()}
+        return Passing(self.same.get(port, {}), spelled, frozenset(map(self.spelling, lost)), only)
+
+
+# ---------------------------------------------------------------- implementations
+
+
+class Step(StrEnum):
+    """The elementary steps whose rows are counted; a cost model prices each."""
+
+    SCAN = "scan"
+    SORT = "sort"
+    MERGE = "merge"
+    HASH = "hash"
+    EMIT = "emit"
+    PAIR = "pair"
+
+
+Steps = tuple[tuple[Step, int], ...]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an implementation has to do: rows in by input, rows out, and the orders the rows come in."""
+
+    rows_in: tuple[int, ...]
+    rows_out: int
+    orders: tuple[Order, ...]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """An implementation over inputs that it takes: the order it leaves and the steps it makes."""
+
+    leaves: Order
+    steps: Steps
+
+
+@dataclass(frozen=True)
+class Implementation(ABC):
+    """One way to carry an operator out: a physical template."""
+
+    name: str  # as signatures have it
+    title: str
+
+    @abstractmethod
+    def fit(self, work: Work) -> Fit | None:
+        """What it does with these inputs; None where they are not in the order that it needs."""
+
+    def needs(self) -> str:
+        """The order it needs, in words; empty where it takes rows in any order."""
+        return ""
+
+    def holds(self, work: Work) -> int:
+        """The rows it keeps in memory at once."""
+        return 0
+
+
+@dataclass(frozen=True)
+class RowByRow(Implementation):
+    """Every row once, in the order it comes in. `passing` is of the first input; None: the order is lost."""
+
+    passing: Passing | None = None
+
+    def fit(self, work: Work) -> Fit:
+        leaves = self.passing.order(work.orders[0]) if self.passing is not None else NO_ORDER
+        return Fit(leaves, ((Step.SCAN, sum(work.rows_in)),))
+
+
+@dataclass(frozen=True)
+class SortedFilter(Implementation):
+    """Reads as long as the rows are those it wants, for which they must be in order of the filtered column."""
+
+    key: Key
+    passing: Passing
+
+    def fit(self, work: Work) -> Fit | None:
+        if not starts_with(work.orders[0], (self.key,)):
+            return None
+        return Fit(self.passing.order(work.orders[0]), ((Step.SCAN, work.rows_out),))
+
+    def needs(self) -> str:
+        return f"rows in order of {order_text((self.key,))}"
+
+
+@dataclass(frozen=True)
+class SortBased(Implementation):
+    """Rows of a group one after the other: as they come if they are so ordered, else sorted first."""
+
+    columns: tuple[str, ...]
+    passing: Passing
+
+    def fit(self, work: Work) -> Fit:
+        (order,), (rows,) = work.orders, work.rows_in
+        if covers(order, self.columns):
+            return Fit(self.passing.order(order[: len(self.columns)]), ((Step.SCAN, rows),))
+        return Fit(self.passing.order(ordered_by(*self.columns)), ((Step.SORT, rows), (Step.SCAN, rows)))
+
+
+@dataclass(frozen=True)
+class HashBased(Implementation):
+    """All groups in a table in memory."""
+
+    def fit(self, work: Work) -> Fit:
+        return Fit(NO_ORDER, ((Step.HASH, sum(work.rows_in)), (Step.EMIT, work.rows_out)))
+
+    def holds(self, work: Work) -> int:
+        return work.rows_out
+
+
+@dataclass(frozen=True)
+class Sorting(Implementation):
+    """Puts rows in an order that they may have already."""
+
+    order: Order
+    passing: Passing
+
+    def fit(self, work: Work) -> Fit:
+        (order,), (rows,) = work.orders, work.rows_in
+        if starts_with(order, self.order):
+            return Fit(self.passing.order(order), ((Step.SCAN, rows),))
+        return Fit(self.passing.order(self.order), ((Step.SORT, rows), (Step.SCAN, rows)))
+
+
+@dataclass(frozen=True)
+class NestedLoops(Implementation):
+    """Every pair of rows."""
+
+    def fit(self, work: Work) -> Fit:
+        left, right = work.rows_in
+        return Fit(NO_ORDER, ((Step.PAIR, left * right),))
+
+
+@dataclass(frozen=True)
+class HashJoin(Implementation):
+    """The smaller input in a table in memory. With `passing`, the rows of the first pass one by one, in their order."""
+
+    passing: Passing | None = None
+
+    def fit(self, work: Work) -> Fit:
+        leaves = self.passing.order(work.orders[0]) if self.passing is not None else NO_ORDER
+        return Fit(leaves, ((Step.HASH, sum(work.rows_in)), (Step.EMIT, work.rows_out)))
+
+    def holds(self, work: Work) -> int:
+        return min(work.rows_in) if self.passing is None else work.rows_in[1]
+
+
+@dataclass(frozen=True)
+class MergeJoin(Implementation):
+    """Both inputs in step, for which both must be in order of their keys."""
+
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    passing: Passing
+
+    def fit(self, work: Work) -> Fit | None:
+        one, other = work.orders
+        if not in_step(one, other, self.left, self.right):
+            return None
+        return Fit(self.passing.order(one[: len(self.left)]), ((Step.MERGE, sum(work.rows_in)),))
+
+    def needs(self) -> str:
+        return f"rows in order of {', '.join(self.left)} on one side and of {', '.join(self.right)} on the other"
+
+
+@dataclass(frozen=True)
+class SortMergeJoin(Implementation):
+    """Sorts each input that is not in order of its keys, then goes through both in step.
+
+    It leaves no order to rely on: that is how the paper counts it.
+    """
+
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+
+    def fit(self, work: Work) -> Fit:
+        (one, other), (left, right) = work.orders, work.rows_in
+        if in_step(one, other, self.left, self.right):
+            to_sort = []
+        elif covers(one, self.left) and covers(other, self.right):
+            to_sort = [min(left, right)]  # each is in order, but not in the other's
+        else:
+            ready = (covers(one, self.left), covers(other, self.right))
+            to_sort = [rows for rows, is_ready in zip((left, right), ready, strict=True) if not is_ready]
+        return Fit(NO_ORDER, (*((Step.SORT, rows) for rows in to_sort), (Step.MERGE, left + right)))
+
+
+# ---------------------------------------------------------------- templates
+
+
+@dataclass(frozen=True)
+class Physical:
+    """A logical template: the implementations an operator has, and the orders that are of interest to its inputs.
+
+    `named`: a signature says which implementation was chosen; else the first in the list that fits is taken.
+    `interesting`: by input; an input beyond its end has none, and its order is of no consequence.
+    """
+
+    implementations: tuple[Implementation, ...]
+    interesting: tuple[tuple[Order, ...], ...] = ()
+    named: bool = False
+    minds: tuple[bool, ...] = (True,)  # by input: whether its order can make a difference, here or behind it
+    same: Mapping[str, str] = field(default_factory=dict)  # columns behind the operator that equal another one
+
+
+def black_box(passing: Passing | None = None) -> Physical:
+    """Rows handled one by one. Without `passing`, nothing is known of the order they leave in."""
+    box = RowByRow("box", "row by row", passing)
+    same = passing.same_behind() if passing is not None else {}
+    return Physical((box,), minds=(passing is not None,), same=same)
+
+
+def filtering(passing: Passing, key: Key | None) -> Physical:
+    """Some of the rows go on. `key`: the order in which those stand together at the beginning, if there is one."""
+    plain = RowByRow("F", "filter", passing)
+    if key is None:
+        return Physical((plain,), same=passing.same_behind())
+    ordered = SortedFilter("SF", "sorted filter", key, passing)
+    return Physical((ordered, plain), (((key,),),), same=passing.same_behind())
+
+
+def grouping(columns: Sequence[str], passing: Passing, hashing: bool = True) -> Physical:
+    """Rows of a group become one, or are seen together. `passing` says under which names its columns leave."""
+    own = tuple(dict.fromkeys(columns))
+    by_sorting: Implementation = SortBased("SO", "sort-based", own, passing)
+    ways = (by_sorting, HashBased("HB", "hash-based")) if hashing else (by_sorting,)
+    return Physical(ways, (arrangements(own, prefixes=True),), named=True, same=passing.same_behind())
+
+
+def sorting(order: Order, passing: Passing) -> Physical:
+    """Rows are put in an order."""
+    return Physical((Sorting("sort", "sort", order, passing),), ((order,),), same=passing.same_behind())
+
+
+JOINS = ("MJ", "HJ", "SMJ", "NL")
+
+
+def joining(
+    left: Sequence[str],
+    right: Sequence[str],
+    passing: Passing,
+    *,
+    ways: Sequence[str] = JOINS,
+    keeps_order: bool = False,
+    same: Mapping[str, str] | None = None,
+) -> Physical:
+    """Two inputs meet by their keys. `ways` are the implementations that can do it.
+
+    `passing` is of the left input; with `keeps_order`, hashing lets its rows pass one by one.
+    """
+    one, other = tuple(left), tuple(right)
+    library: dict[str, Implementation] = {
+        "MJ": MergeJoin("MJ", "merge join", one, other, passing),
+        "HJ": HashJoin("HJ", "hash join", passing if keeps_order else None),
+        "SMJ": SortMergeJoin("SMJ", "sort-merge join", one, other),
+        "NL": NestedLoops("NL", "nested loops"),
+    }
+    keyed = len(set(one)) == len(one) > 0 and len(set(other)) == len(other)
+    usable = [way for way in ways if keyed or way == "NL" or (way == "HJ" and one)]
+    interesting = tuple(arrangements(side, prefixes=False) for side in (one, other)) if keyed else ((), ())
+    return Physical(
+        tuple(library[way] for way in usable),
+        interesting,
+        named=True,
+        minds=(keyed or keeps_order, keyed),
+        same={**passing.same_behind(), **(same or {})},
+    )
+
+
+def order_text(order: Order) -> str:
+    """An order as signatures have it: `A,B`, a descending column as `A desc`; odd names in backquotes."""
+    return ",".join(_name(key.column) + (" desc" if key.descending else "") for key in order)
+
+
+def _name(column: str) -> str:
+    plain = column.replace("_", "a").isalnum() and column.isascii()
+    return column if plain else "`" + column.replace("`", "``") + "`"

@@ -1,0 +1,180 @@
+"""A workflow as the planner sees it: recordsets, activities, and the places where a sorter can stand.
+
+Physical design, sections 2 and 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from engine.model.binding import Bound
+from engine.model.operator import Mode, PassOn, Role, Target
+from engine.model.physical import Known, Order, Physical
+from engine.plan.rows import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Edge:
+    """Rows from one node to another. `number` tells apart what a node takes in, in the order of its ports."""
+
+    source: str
+    target: str
+    number: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Recordset:
+    """Rows that are stored: a source, a staging area or a target."""
+
+    id: str
+    rows: int
+    stored: bool = True  # rows leave in the order they came in; false where others stand among them
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What is done to rows, and the ways to do it."""
+
+    id: str
+    physical: Physical
+    rows_out: int
+    cost_us: float | None = None  # what is known of its cost for one row
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The logical graph, its nodes in topological order; edges stand in the order that signatures name them."""
+
+    nodes: Mapping[str, Recordset | Activity]
+    edges: tuple[Edge, ...]
+    incoming: Mapping[str, tuple[Edge, ...]] = field(init=False, repr=False)
+    outgoing: Mapping[str, tuple[Edge, ...]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        into: dict[str, list[Edge]] = {id_: [] for id_ in self.nodes}
+        out: dict[str, list[Edge]] = {id_: [] for id_ in self.nodes}
+        for edge in self.edges:
+            into[edge.target].append(edge)
+            out[edge.source].append(edge)
+        by_number = {id_: tuple(sorted(edges, key=lambda edge: edge.number)) for id_, edges in into.items()}
+        object.__setattr__(self, "incoming", by_number)
+        object.__setattr__(self, "outgoing", {id_: tuple(edges) for id_, edges in out.items()})
+
+    def activity(self, id_: str) -> Activity | None:
+        """The activity of that name, None where it is a recordset."""
+        node = self.nodes[id_]
+        return node if isinstance(node, Activity) else None
+
+    def interesting(self, edge: Edge) -> tuple[Order, ...]:
+        """The orders that the consumer at the end of an edge can make use of."""
+        consumer = self.activity(edge.target)
+        if consumer is None or edge.number >= len(consumer.physical.interesting):
+            return ()
+        return consumer.physical.interesting[edge.number]
+
+
+@dataclass(frozen=True, eq=False)
+class Position:
+    """A place where a sorter can stand: on a recordset that is read, or on an edge between two activities."""
+
+    node: str  # the recordset, or the activity the edge leaves
+    edge: Edge | None
+    rows: int
+    orders: tuple[Order, ...]  # the interesting ones of its direct consumers, each once
+
+    @property
+    def owner(self) -> str:
+        """The node that the sorter's cost belongs to: the recordset, or the activity it sorts for."""
+        return self.node if self.edge is None else self.edge.target
+
+    @property
+    def name(self) -> str:
+        """As signatures have it."""
+        return f"{self.node}!" if self.edge is None else f"{self.edge.source}_{self.edge.target}"
+
+
+def positions(graph: Graph) -> list[Position]:
+    """Every place for a sorter that has an order of interest, in the order of the graph."""
+    found = []
+    for id_, node in graph.nodes.items():
+        out = graph.outgoing[id_]
+        if isinstance(node, Recordset):
+            orders = tuple(dict.fromkeys(order for edge in out for order in graph.interesting(edge)))
+            if orders:
+                found.append(Position(id_, None, node.rows, orders))
+        else:
+            for edge in out:
+                orders = graph.interesting(edge)
+                if orders:
+                    found.append(Position(id_, edge, edge.rows, orders))
+    return found
+
+
+# ---------------------------------------------------------------- from a workflow
+
+
+def graph_of(bound: Bound, rows: Rows) -> Graph:
+    """A bound workflow with its cardinalities as a logical graph."""
+    spellings: dict[str, str] = {}
+    for schema in bound.schemas.values():
+        for name in schema or ():
+            spellings.setdefault(name.lower(), name)
+
+    def spelling(name: str) -> str:
+        return spellings.setdefault(name.lower(), name)
+
+    same: dict[str, Mapping[str, str]] = {}
+    nodes: dict[str, Recordset | Activity] = {}
+    for id_ in bound.order:
+        operator = bound.operators[id_]
+        if operator.role is not Role.ACTIVITY:
+            producers = bound.producers(id_)
+            same[id_] = same[producers[0][0]] if len(producers) == 1 else {}
+            nodes[id_] = Recordset(id_, rows.out(id_), _keeps_order(operator))
+            continue
+        physical = operator.physical(_known(bound, id_, same, spelling))
+        same[id_] = physical.same
+        hints = bound.workflow.nodes[id_].hints
+        cost = rows.cost_us(id_) if hints is None or hints.cost_us is None else hints.cost_us
+        nodes[id_] = Activity(id_, physical, rows.out(id_), cost)
+    return Graph(nodes, tuple(_edges(bound, rows)))
+
+
+def _known(bound: Bound, id_: str, same: Mapping[str, Mapping[str, str]], spelling: Callable[[str], str]) -> Known:
+    first: dict[str, tuple[str, str]] = {}
+    for port in bound.operators[id_].input_ports():
+        producers = bound.producers(id_, port.name)
+        if producers:
+            first[port.name] = producers[0]
+    columns: dict[str, Sequence[str] | None] = {}
+    for port_name, producer in first.items():
+        schema = bound.schemas.get(producer)
+        columns[port_name] = None if schema is None else [spelling(name) for name in schema]
+    return Known(
+        {port: same[producer[0]] for port, producer in first.items()},
+        columns,
+        frozenset(link.source_port for link in bound.outgoing.get(id_, ())),
+        spelling,
+    )
+
+
+def _edges(bound: Bound, rows: Rows) -> list[Edge]:
+    """Links as the file has them, numbered at each consumer by its ports."""
+    numbers = {}
+    for id_ in bound.order:
+        ports = [port.name for port in bound.operators[id_].input_ports()]
+        incoming = sorted(bound.incoming.get(id_, ()), key=lambda link: ports.index(link.target_port))
+        numbers.update({link: number for number, link in enumerate(incoming)})
+    return [
+        Edge(link.source, link.target, numbers[link], rows.of_port(link.source, link.source_port))
+        for link in bound.links
+    ]
+
+
+def _keeps_order(operator: object) -> bool:
+    """A table that is added to is not in the order of the rows that came last."""
+    if not isinstance(operator, Target):
+        return True
+    return operator.mode is Mode.OVERWRITE or operator.pass_on is PassOn.DELIVERED

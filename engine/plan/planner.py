@@ -1,0 +1,150 @@
+"""Planning a workflow: the search, the constraints it has to keep, and what is said where there is no plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from engine.errors import BadInput
+from engine.plan.constraints import Constraints, Limit
+from engine.plan.costs import CostModel, units
+from engine.plan.exhaustive import exhaustive_ordering
+from engine.plan.fast import count_plans, fast_search
+from engine.plan.graph import Graph
+from engine.plan.signature import read_signature, signature
+from engine.plan.space import Plan, Space
+
+EXHAUSTIVE_STATES = 200_000  # a few seconds' worth
+LIMITED_PLANS = 5_000  # how far down the list limits are looked for
+
+
+class Search(StrEnum):
+    """How plans are looked for."""
+
+    FAST = "fast"
+    EXHAUSTIVE = "exhaustive"
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The cheapest plans of a workflow, in the order they are listed."""
+
+    space: Space
+    plans: tuple[Plan, ...]
+    signatures: int  # as the paper counts them: the initial state and every state there is
+    search: Search
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> Plan:
+        """The plan to run: of the cheapest, the one with the fewest sorters."""
+        return min(self.plans, key=lambda plan: plan.number)
+
+    def signature(self, plan: Plan) -> str:
+        """A plan in the paper's notation."""
+        return signature(self.space.graph, plan)
+
+
+def rank(
+    graph: Graph,
+    model: CostModel,
+    constraints: Constraints | None = None,
+    top: int = 10,
+    search: Search = Search.FAST,
+) -> Ranking:
+    """The cheapest plans. Of equally cheap ones those with fewer sorters are kept, and listed last, as in the paper."""
+    constraints = constraints or Constraints()
+    constraints.check(graph)
+    space = Space(graph, model, constraints)
+    remarks = []
+    if search is Search.EXHAUSTIVE and space.states() > EXHAUSTIVE_STATES:
+        remarks.append(
+            f"the exhaustive search would look at {space.states():,} states, and {EXHAUSTIVE_STATES:,} are the most "
+            "it takes on; the fast search finds the same plans"
+        )
+        search = Search.FAST
+    look = exhaustive_ordering if search is Search.EXHAUSTIVE else fast_search
+    limits = constraints.parts(graph)
+    wanted = top
+    while True:
+        found = look(space, wanted)
+        if not found.numbers:
+            raise BadInput(conflict(graph, model, constraints))
+        numbers = sorted(found.numbers, key=space.shown)
+        plans = [plan for plan in map(space.plan, numbers) if all(_keeps(plan, limit) for limit in limits)]
+        if len(plans) >= top or len(numbers) < wanted or wanted >= LIMITED_PLANS:
+            break
+        wanted = min(wanted * 4, LIMITED_PLANS)
+    if not plans:
+        raise BadInput(_limits_conflict(space, limits, len(numbers)))
+    if limits:
+        remarks.append(f"of the {len(numbers):,} cheapest plans {len(plans):,} keep the limits")
+    return Ranking(space, tuple(plans[:top]), found.signatures, search, tuple(remarks))
+
+
+def only(text: str, graph: Graph, model: CostModel, constraints: Constraints | None = None) -> Ranking:
+    """The one plan that a signature stands for. It must keep what is asked of plans."""
+    constraints = constraints or Constraints()
+    constraints.check(graph)
+    space = Space(graph, model, constraints)
+    plan = read_signature(text, space)
+    for limit in constraints.parts(graph):
+        if not _keeps(plan, limit):
+            raise BadInput(f"the signature does not keep the limit {limit.name}")
+    return Ranking(space, (plan,), count_plans(space) + 1, Search.FAST)
+
+
+# ---------------------------------------------------------------- limits
+
+
+def _keeps(plan: Plan, limit: Limit) -> bool:
+    return units(sum(line.cost for line in plan.lines if line.node in limit.nodes)) <= limit.cost
+
+
+def _limits_conflict(space: Space, limits: list[Limit], looked_at: int) -> str:
+    for limit in limits:
+        part = Space(space.graph, space.model, space.constraints, limit.nodes)
+        least = units(part.cost(fast_search(part, 1).numbers[0]))
+        if least > limit.cost:
+            asked = f"the limit {limit.name} asks for {limit.cost:,.0f} at most"
+            return f"{asked}, and the cheapest way costs {least:,.0f}"
+    names = "; ".join(limit.name for limit in limits)
+    who = "no plan" if looked_at < LIMITED_PLANS else f"none of the {looked_at:,} cheapest plans"
+    return f"{who} keeps all limits, though each can be kept alone: {names}"
+
+
+# ---------------------------------------------------------------- no plan at all
+
+
+def conflict(graph: Graph, model: CostModel, constraints: Constraints) -> str:
+    """Why there is no plan: the fewest pins and bans that cannot be had together."""
+    kept = constraints
+    for node in constraints.pinned:
+        kept = _without_if_still_impossible(graph, model, kept, _unpinned(kept, node))
+    for node in constraints.forbidden:
+        kept = _without_if_still_impossible(graph, model, kept, _allowed(kept, node))
+    if kept.memory_rows is not None:
+        kept = _without_if_still_impossible(graph, model, kept, replace(kept, memory_rows=None))
+    parts = [f"`{node}` pinned to `{name}`" for node, name in kept.pinned.items()]
+    parts += [f"`{node}` without {', '.join(sorted(names))}" for node, names in kept.forbidden.items()]
+    if kept.memory_rows is not None:
+        parts.append(f"at most {kept.memory_rows:,} rows in memory")
+    if not parts:
+        return "no combination of implementations fits this workflow"
+    if len(parts) == 1:
+        return f"there is no plan with {parts[0]}: no sorter gives it the order that it needs"
+    return f"these cannot be had together: {'; '.join(parts)}"
+
+
+def _without_if_still_impossible(
+    graph: Graph, model: CostModel, constraints: Constraints, fewer: Constraints
+) -> Constraints:
+    return constraints if count_plans(Space(graph, model, fewer)) else fewer
+
+
+def _unpinned(constraints: Constraints, node: str) -> Constraints:
+    return replace(constraints, pinned={one: name for one, name in constraints.pinned.items() if one != node})
+
+
+def _allowed(constraints: Constraints, node: str) -> Constraints:
+    return replace(constraints, forbidden={one: names for one, names in constraints.forbidden.items() if one != node})

@@ -1,0 +1,116 @@
+"""`papilio plan`: the published tables from the shipped workflows, and what it says about bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from engine.store import MetadataStore
+from tests.end_to_end.helpers import WORKFLOWS, answer, papilio_here, write
+from tests.plan.published import FIG_6, FIG_6_SIGNATURES, FIG_9, FIG_9_SIGNATURES
+from tests.store.examples import a_run
+
+BALANCED = WORKFLOWS / "plan_balanced.butterfly.yaml"
+RIGHT_DEEP = WORKFLOWS / "plan_right_deep.butterfly.yaml"
+
+
+@pytest.mark.parametrize("search", ["fast", "exhaustive"])
+@pytest.mark.parametrize(
+    ("file", "published", "signatures"),
+    [(BALANCED, FIG_6, FIG_6_SIGNATURES), (RIGHT_DEEP, FIG_9, FIG_9_SIGNATURES)],
+    ids=["fig6", "fig9"],
+)
+def test_the_shipped_scenarios_give_the_published_tables(file, published, signatures, search, tmp_path):
+    found = answer(papilio_here("plan", file, "--search", search, "--json", home=tmp_path))
+    assert found["signatures"] == signatures
+    assert found["seconds"] > 0
+    assert [(row["signature"], row["cost"], row["sorters"], row["sorter_cost"]) for row in found["top"]] == published
+
+
+def test_the_table_is_printed_for_a_person_with_every_cost_line_explained(tmp_path):
+    done = papilio_here("plan", BALANCED, "--top", 3, "--explain", home=tmp_path)
+    assert done.returncode == 0
+    assert "1 2,560,021        2   1,803,841  70 %  ((R.1.1_3(A))//(S.S!(A).2@SO.P)).3@MJ.V" in done.stdout
+    assert "sort 10,000 rows (n·log₂ n) = 132,877 + look at 10,000 rows = 10,000" in done.stdout
+    assert "181 signatures, fast search" in done.stderr
+
+
+def test_one_signature_can_be_looked_at_alone(tmp_path):
+    text = FIG_9[6][0]
+    found = answer(papilio_here("plan", RIGHT_DEEP, "--signature", text, "--explain", "--json", home=tmp_path))
+    (row,) = found["top"]
+    assert (row["signature"], row["cost"]) == (text, FIG_9[6][1])
+    assert round(sum(line["cost"] for line in row["lines"])) == FIG_9[6][1]
+
+
+def test_pins_and_bans_on_the_command_line_hold(tmp_path):
+    found = answer(papilio_here("plan", BALANCED, "--pin", "3=NL", "--json", home=tmp_path))
+    assert {row["implementations"]["3"] for row in found["top"]} == {"NL"}
+    found = answer(papilio_here("plan", BALANCED, "--forbid", "3=MJ", "--forbid", "3=HJ", "--json", home=tmp_path))
+    assert found["top"][0]["cost"] == 2_996_202
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--pin", "3=SO"], "node `3` has no implementation `SO`; it has MJ, HJ, SMJ, NL"),
+        (["--pin", "3"], "--pin 3: write it as node=implementation"),
+        (["--pin", "3=MJ", "--forbid", "3=MJ"], "`3` is pinned to `MJ`, which is forbidden"),
+        (["--pin", "3=MJ", "--pin", "3=NL"], "pinned to `MJ` and to `NL`"),
+        (["--pin", "2=HB"], "`2` is pinned to `HB`, which is forbidden"),  # the file forbids it
+        (["--pin", "nine=MJ"], "there is no node `nine`"),
+        (["--limit", "3=1"], "the limit 3=1 asks for 1 at most, and the cheapest way costs 50,000"),
+        (["--limit", "3"], "--limit 3: write it as node,node=cost"),
+        (["--memory-rows", "5", "--pin", "3=HJ"], "`3` pinned to `HJ`; at most 5 rows in memory"),
+        (["--signature", "R.1"], "the signature leaves out"),
+        (["--signature", FIG_6[1][0].replace("MJ", "XX")], "node `3` has no implementation `XX`"),
+        (
+            ["--signature", FIG_6[7][0].replace("HJ", "MJ")],
+            "`3@MJ` does not fit: a merge join needs rows in order of A",
+        ),
+        (["--cost", "guess"], "Invalid value for '--cost'"),
+    ],
+)
+def test_what_cannot_be_planned_is_bad_input_and_the_conflict_is_named(options, message, tmp_path):
+    done = papilio_here("plan", BALANCED, *options, home=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_workflow_with_problems_is_not_planned(tmp_path):
+    file = write(tmp_path, {"s": {"operator": "csv_source", "path": "x.csv"}}, [])
+    done = papilio_here("plan", file, home=tmp_path)
+    assert done.returncode == 2
+    assert "nothing reads what this node gives" in done.stderr
+
+
+def small(folder: Path) -> Path:
+    table = pyarrow.table({"a": pyarrow.array(range(1_234), pyarrow.int32())})
+    pyarrow.parquet.write_table(table, folder / "s.parquet")
+    return write(
+        folder,
+        {
+            "s": {"operator": "parquet_source", "path": "s.parquet"},
+            "f": {"operator": "filter", "condition": "a < 10"},
+            "t": {"operator": "parquet_target", "path": "t"},
+        },
+        ["s -> f", "f -> t"],
+    )
+
+
+def test_rows_come_from_footers_and_from_the_last_run_and_what_is_assumed_is_said(tmp_path):
+    file = small(tmp_path)
+    done = papilio_here("plan", file, home=tmp_path)
+    assert done.returncode == 0
+    assert "Assumed, for nothing is known of their rows: f (617)" in done.stderr
+    assert answer(papilio_here("plan", file, "--json", home=tmp_path))["rows"]["s"] == {"rows": 1_234, "from": "source"}
+    counted = {"nodes": {"s": {"rows_in": 0, "rows_out": 1_000}, "f": {"rows_in": 1_000, "rows_out": 10}}}
+    with MetadataStore(str(tmp_path / "store.db")) as store:
+        store.put_run(a_run(1, workflow="test", status="done", summary=counted))
+    found = answer(papilio_here("plan", file, "--json", home=tmp_path))
+    assert found["rows"]["f"] == {"rows": 10, "from": "run"}
+    assert found["rows"]["s"] == {"rows": 1_000, "from": "run"}
