@@ -206,7 +206,8 @@ def _files(folder: Path) -> list[tuple[Path, int]]:
 
 
 def ordered_ports(bound: Bound) -> set[Port]:
-    """The ports whose packs are read in their order: behind a sort, row by row, and around several threads."""
+    """The ports whose packs are read in their order: behind a sort, and on the whole line that leads to several
+    threads or comes from them, as far as rows pass one by one."""
     ordered: set[Port] = set()
     for node in bound.order:
         operator = bound.operators[node]
@@ -216,6 +217,9 @@ def ordered_ports(bound: Bound) -> set[Port]:
         threads = bound.workflow.nodes[node].threads
         if operator.name == "sort" or follows or threads:
             ordered |= {(node, port.name) for port in operator.output_ports()}
-        if threads:
-            ordered |= {(link.source, link.source_port) for link in main}
+        while threads and main and keeps:
+            source = main[0].source
+            ordered.add((source, main[0].source_port))
+            keeps = bound.operators[source].category is Category.ROW_SYNCHRONIZED
+            main = bound.incoming.get(source, [])[:1]
     return ordered

@@ -17,14 +17,8 @@ import psutil
 from pyspark import InheritableThread
 
 from engine.errors import RunFailed
-from engine.events import (
-    QueueSnapshot,
-    QueueSpilled,
-    UnitActivated,
-    UnitDecided,
-    UnitFinished,
-    UnitStarted,
-)
+from engine.events import QueueSnapshot, UnitFinished, UnitStarted
+from engine.schedule import log
 from engine.schedule.build import pack_units
 from engine.schedule.mixed import scheduled
 from engine.schedule.monitor import Activation, Decided, Limits, Monitor, Outcome, Step, Unit
@@ -66,60 +60,22 @@ class PackRun(Run):
     # -- for the log
 
     def _units(self) -> dict[str, dict[str, Any]]:
-        return {
-            unit.id: {
-                "nodes": list(unit.nodes),
-                "reads": [queue.producer for queue in self.monitor.graph.inputs[unit.id]],
-                "work": unit.work.value,
-                "number": unit.number,
-                "group": unit.group,
-                "policy": self.monitor.groups[self.monitor.units[unit.id].group.name].policy.name,
-            }
-            for unit in self.made.units
-        }
+        return log.unit_facts(self.monitor)
 
     def _queues(self) -> dict[str, dict[str, Any]]:
-        return {
-            id_: {
-                "producer": queue.spec.producer,
-                "consumer": queue.spec.consumer,
-                "capacity_packs": queue.capacity,
-                "link": [link.source, link.source_port, link.target, link.target_port],
-            }
-            for id_, queue in self.monitor.queues.items()
-            for link in [self.made.links[id_]]
-        }
+        return log.queue_facts(self.monitor, self.made)
 
     def _decided(self, decided: Decided) -> None:
-        activation = decided.activation
-        self.log.add(
-            UnitDecided(
-                activation=activation.number,
-                unit=activation.unit.id,
-                step=activation.step.value,
-                packs=min(activation.packs, 1 << 20),
-                policy=decided.policy,
-                group=decided.group,
-                candidates=[[unit, round(score, 3)] for unit, score in decided.scores],
-            )
-        )
+        self.log.add(log.decision(decided))
 
     def _spilled(self, queue: Queue) -> None:
-        assert queue.capacity is not None
         self.progress.add({"spill": queue.spec.id})
-        self.log.add(QueueSpilled(queue=queue.spec.id, packs=queue.capacity + queue.extra))
+        self.log.add(log.spill(queue))
 
     def _snapshot(self) -> QueueSnapshot:
-        return QueueSnapshot(
-            queues={
-                id_: [len(queue.packs), queue.rows, queue.bytes]
-                for id_, queue in self.monitor.queues.items()
-                if queue.packs
-            },
-            memory_bytes=self.store.memory_bytes,
-            disk_bytes=self.store.disk_bytes,
-            running=[activation.unit.id for activation in list(self.running.values())],
-        )
+        running = [activation.unit.id for activation in list(self.running.values())]
+        store = self.store
+        return log.snapshot(self.monitor, running, memory_bytes=store.memory_bytes, disk_bytes=store.disk_bytes)
 
     @contextmanager
     def _telemetry(self) -> Iterator[None]:
@@ -246,19 +202,8 @@ class PackRun(Run):
             if output.extra and output.capacity is not None and len(output.packs) > output.capacity:
                 self.store.to_disk(list(output.packs)[output.capacity :])
         if self.schedule.telemetry:
-            packs = [pack for packs in taken.values() for pack in packs]
-            self.log.add(
-                UnitActivated(
-                    activation=activation.number,
-                    unit=unit.id,
-                    step=activation.step.value,
-                    packs_in=len(packs),
-                    rows_in=sum(pack.rows for pack in packs) + outcome.rows_read,
-                    packs_out=len(outcome.produced),
-                    rows_out=sum(pack.rows for pack, _ in outcome.produced),
-                    seconds=outcome.seconds,
-                )
-            )
+            rows = sum(pack.rows for packs in taken.values() for pack in packs)
+            self.log.add(log.turn(activation, rows, outcome))
 
     def _took(self, turn: Turn, taken: Mapping[str, list[Pack]]) -> list[Pack]:
         """What a turn changed beside the queues, also one that is replayed. Gives the packs that are let go."""

@@ -325,7 +325,8 @@ class PackTurns:
         turn.outcome.rows_read = sum(slice_.rows for slice_ in chosen)
 
     def _in_one_go(self, unit: Unit, slices: list[Slice], allowed: int) -> bool:
-        if self._packs_in(slices) > allowed:
+        in_order = (self.readers[unit.id].node, "out") in self.frames.ordered
+        if self._packs_in(slices) > allowed or in_order:  # Spark reads the largest file first
             return False
         rows = sum(slice_.rows for slice_ in slices)
         return len(slices) <= 1 or self._split_count(unit, rows, {}) == 1

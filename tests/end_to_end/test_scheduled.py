@@ -73,7 +73,8 @@ def data(tpch, tmp_path_factory):
     return folder
 
 
-def run(spark, data, folder, *options):
+def prepared(data, folder):
+    """The workflow's file, and a table from before that it adds to."""
     (folder / "out").mkdir(parents=True)
     with duckdb.connect() as connection:  # a row from before, that the append keeps
         (folder / "out" / "parts").mkdir()
@@ -83,10 +84,12 @@ def run(spark, data, folder, *options):
         )
     roots = {"data": str(data), "out": str(folder / "out")}
     nodes = {**NODES, "nation": {**NODES["nation"], "max_refused": 2}}
-    file = write(folder, nodes, EDGES, roots=roots)
-    done = papilio_here(
-        "run", file, "--json", "--run-dir", folder / "run", *options, home=folder / "home", spark=spark
-    )
+    return write(folder, nodes, EDGES, roots=roots)
+
+
+def run(spark, data, folder, *options):
+    file = prepared(data, folder)
+    done = papilio_here("run", file, "--json", "--run-dir", folder / "run", *options, home=folder / "home", spark=spark)
     return answer(done)
 
 
