@@ -141,6 +141,18 @@ class QueueSpilled(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DegreeMeasured(Event):
+    """What was measured of a unit on a sample, to know how many pipelines it should have."""
+
+    unit: str
+    staggering: str  # the slowest activity
+    rows: int  # of the sample, that it took
+    misc_seconds: float
+    net_seconds: float
+    row_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class UnitFailed(Event):
     """A unit could not be run."""
 

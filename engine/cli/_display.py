@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from engine.events import (
     Event,
+    QueueSpilled,
     Remark,
     RowsRefused,
     SparkReady,
+    UnitActivated,
     UnitFailed,
     UnitFinished,
     UnitProgress,
@@ -33,6 +35,7 @@ class Display:
         self.quiet = quiet
         self.console = Console(stderr=True)
         self._bars: dict[str, TaskID] = {}
+        self._rows: dict[str, int] = {}
         self._live = sys.stderr.isatty() and not quiet
         if self._live:
             from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -74,9 +77,18 @@ class Display:
                     completed=event.tasks_done,
                     note=f"{event.tasks_done}/{event.tasks_total} tasks",
                 )
+            case UnitActivated() if self._live:
+                self._rows[event.unit] = self._rows.get(event.unit, 0) + (event.rows_out or event.rows_in)
+                self._progress.update(self._bars[event.unit], note=f"{self._rows[event.unit]:,} rows")
+            case QueueSpilled():
+                self.console.print(
+                    f"[yellow]! the queue {event.queue} spills: nothing else could go on "
+                    f"(it may hold {event.packs:,} packs now)[/yellow]"
+                )
             case UnitFinished():
                 rows = "" if event.rows is None else f"{event.rows:,} rows"
                 self._say(event.unit, self._title(event.unit), event.seconds, rows)
+                self._rows.pop(event.unit, None)
             case UnitFailed():
                 self.console.print(f"[red]✗ {self._title(event.unit)}: node `{event.node}`: {event.reason}[/red]")
             case RowsRefused():
@@ -116,9 +128,36 @@ class Display:
         others = [unit for unit in summary["units"] if unit not in summary["targets"]]
         for unit in others:
             info = summary["units"][unit]
-            table.add_row(f"[dim]{self._title(unit)}", f"[dim]{info['rows']:,}", f"[dim]{info['seconds']:.1f}",
-                          "[dim]staged for several readers")  # fmt: skip
+            turns = info.get("activations")
+            note = "staged for several readers" if turns is None else f"{turns} turn{'s' if turns != 1 else ''}"
+            table.add_row(
+                f"[dim]{self._title(unit)}", f"[dim]{info['rows']:,}", f"[dim]{info['seconds']:.1f}", f"[dim]{note}"
+            )
         self.console.print(table)
         self.console.print(
             f"[green]Done in {summary['seconds']:.1f} s[/green]  run {summary['run']}  log {summary['folder']}"
         )
+        self._print_queue(summary)
+
+    def print_simulated(self, summary: dict[str, Any]) -> None:
+        """What a simulated run came to."""
+        self.console.print(
+            f"[green]{summary['seconds']:,.2f} s[/green] simulated  policy {summary['policy']}  "
+            f"granularity {summary['granularity']}  run {summary['run']}  log {summary['folder']}"
+        )
+        self._print_queue(summary)
+        if summary["assumed"]:
+            nodes = ", ".join(summary["assumed"])
+            self.console.print(
+                f"[yellow]! Nobody said how many rows pass {nodes}; hints in the file would tell.[/yellow]"
+            )
+
+    def _print_queue(self, summary: dict[str, Any]) -> None:
+        """Turns and queue memory, where rows travelled in packs."""
+        queue = summary["queue"]
+        if queue["max_packs"]:
+            self.console.print(
+                f"{summary['activations']:,} turns  queues hold {queue['avg_bytes'] / 2**20:,.1f} MB on average, "
+                f"{queue['max_bytes'] / 2**20:,.1f} MB at most "
+                f"({queue['avg_packs']:,.1f} and {queue['max_packs']:,} packs)"
+            )

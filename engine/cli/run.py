@@ -24,9 +24,8 @@ from engine.partition.units import Granularity
 @click.option(
     "--granularity",
     type=click.Choice([kind.value for kind in Granularity]),
-    default="fused",
-    show_default=True,
-    help="What is scheduled as one: operators, subflows, execution trees, or as few Spark plans as sensible.",
+    help="What is scheduled as one: operators, subflows, execution trees, or as few Spark plans as sensible "
+    "(fused, the default on Spark).",
 )
 @click.option("--policy", default="mixed", show_default=True, help="Who is next: rr, mc, mm, mixed, or a plugin's.")
 @click.option(
@@ -35,6 +34,13 @@ from engine.partition.units import Granularity
     multiple=True,
     metavar="[SUBFLOW=]N",
     help="Mixed: a subflow with more memory-intensive activities than this runs under mm.",
+)
+@click.option(
+    "--backend",
+    type=click.Choice(["spark", "simulated"]),
+    default="spark",
+    show_default=True,
+    help="Run it, or reckon from costs and selectivities what a run would do.",
 )
 @click.option("--pack-rows", type=click.IntRange(1), metavar="N", help="Rows in a pack.")
 @click.option("--queue-packs", type=click.IntRange(1), metavar="N", help="Packs in a queue.")
@@ -53,7 +59,8 @@ from engine.partition.units import Granularity
 def command(
     given: Given,
     master: str,
-    granularity: str,
+    granularity: str | None,
+    backend: str,
     policy: str,
     thetas: tuple[str, ...],
     pack_rows: int | None,
@@ -71,7 +78,7 @@ def command(
     trust: bool,
     as_json: bool,
 ) -> None:
-    """Run a workflow on Spark. Its targets change only if all of it went well.
+    """Run a workflow on Spark, or simulate it. Its targets change only if all of it went well.
 
     Ctrl-C cancels and leaves the targets as they were.
     """
@@ -80,27 +87,40 @@ def command(
     from engine.cli._display import Display
 
     quiet = as_json or events == "-"
+    theta, own = _thetas(thetas)
+    policy_known(policy)
+    chosen: dict[str, Any] = {"pack_rows": pack_rows, "queue_packs": queue_packs, "slot_ms": slot_ms, "theta": theta}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    if backend == "simulated":
+        if resume:
+            raise BadInput("--resume: a simulated run is over in seconds; simulate it anew")
+        from engine.schedule.costs import SimulationSettings
+        from engine.simulation import launch_simulated
+
+        kind = Granularity(granularity or "operator")
+        simulation = SimulationSettings(granularity=kind, policy=policy, thetas=own, **chosen)
+        summary = launch_simulated(
+            bound, simulation, folder=run_dir, store=given.store, events=events, telemetry=not no_telemetry
+        )
+        if as_json:
+            print_json(summary)
+        elif not quiet:
+            Display(bound).print_simulated(summary)
+        return
     with Display(bound, quiet=quiet) as display:
         # Spark's own modules take a moment to load; the display is up by then.
         from engine.spark.launch import launch
         from engine.spark.runner import RunSettings, ScheduleSettings
         from engine.spark.session import SparkSettings
 
-        theta, own = _thetas(thetas)
-        given_values: dict[str, Any] = {
-            "pack_rows": pack_rows,
-            "queue_packs": queue_packs,
-            "slot_ms": slot_ms,
-            "theta": theta,
-        }
         schedule = ScheduleSettings(
-            granularity=Granularity(granularity),
+            granularity=Granularity(granularity or "fused"),
             policy=policy,
             thetas=own,
             queue_memory_mb=queue_memory,
             degree=_degree(degree),
             telemetry=not no_telemetry,
-            **{name: value for name, value in given_values.items() if value is not None},
+            **chosen,
         )
         settings = RunSettings(
             schedule=schedule,
@@ -115,6 +135,14 @@ def command(
         print_json(summary)
     elif not quiet:
         display.print_summary(summary)
+
+
+def policy_known(policy: str) -> None:
+    """Refuse a policy that nobody knows, before anything starts."""
+    from engine.schedule.policy import MIXED, policy_named
+
+    if policy != MIXED:
+        policy_named(policy)
 
 
 def _thetas(texts: tuple[str, ...]) -> tuple[int | None, dict[str, int]]:

@@ -1,8 +1,8 @@
 """Positions for the nodes of a workflow that a program made: data flows from left to right, nothing overlaps.
 
-A layered drawing: each node stands right of all that feed it, sources close to the first node that reads them. The
-order inside a column follows the neighbours' (barycentres), and each node is moved as near to the middle of its
-neighbours as the ones above and below it allow.
+A layered drawing: each node stands right of all that feed it, and as close to what reads it as can be. The order inside
+a column follows the neighbours' (barycentres), and each node is moved as near to the middle of its neighbours as the
+ones above and below it allow.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def lay_out(nodes: Iterable[str], edges: Iterable[tuple[str, str]]) -> dict[str,
 def _levels(
     names: Sequence[str], following: Mapping[str, Sequence[str]], before: Mapping[str, Sequence[str]]
 ) -> dict[str, int]:
-    """The column of each node: behind all that feed it; a source just before the first that reads it."""
+    """The column of each node: behind all that feed it, just before the first that reads it."""
     waiting = {node: len(before[node]) for node in names}
     ready = [node for node in names if not waiting[node]]
     level = dict.fromkeys(ready, 0)
@@ -53,8 +53,8 @@ def _levels(
             waiting[target] -= 1
             if not waiting[target]:
                 ready.append(target)
-    for node in names:
-        if not before[node] and following[node]:
+    for node in reversed(ready):
+        if following[node]:
             level[node] = min(level[target] for target in following[node]) - 1
     return level
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from engine.model.expressions import ExpressionError, aggregates, columns, parse
+from engine.model.expressions import Call, ExpressionError, aggregates, columns, parse
 from engine.model.inference import Scope, infer
 from engine.model.operator import (
     IN,
@@ -111,6 +111,34 @@ class Aggregate(Operator):
 
     def output_schemas(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         return {"out": self._grouped(inputs.first())}
+
+    def in_two_steps(self, schema: Schema | None) -> tuple[Aggregate, Aggregate] | None:
+        """The same over some rows at a time, and what makes one result of theirs; None where that is not exact.
+
+        Sums of whole numbers and decimals, counts, smallest and largest values can be taken of such values again.
+        """
+        again = []
+        for item in self.aggregates:
+            try:
+                call = parse(item.expression)
+            except ExpressionError:
+                return None
+            if not isinstance(call, Call) or call.window is not None or call.distinct or call.filter is not None:
+                return None
+            kind = expression_type(item.expression, schema)
+            match call.name:
+                case "sum" if kind == "bigint" or (kind or "").startswith("decimal"):
+                    text = f"sum({quoted(item.name)})"
+                case "count":
+                    text = f"coalesce(sum({quoted(item.name)}), 0)"
+                case "min" | "max":
+                    text = f"{call.name}({quoted(item.name)})"
+                case _:
+                    return None
+            again.append({"name": item.name, "expression": text})
+        group = list(self.group)
+        first = Aggregate.model_validate({"group": group, "aggregates": [m.model_dump() for m in self.aggregates]})
+        return first, Aggregate.model_validate({"group": group, "aggregates": again, "having": self.having})
 
     def physical(self, known: Known) -> Physical:
         passing = known.passing(renamed={name: name for name in self.group}, only=True)

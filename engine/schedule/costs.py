@@ -21,7 +21,7 @@ from engine.plan.rows import Rows, rows_of
 from engine.schedule.build import PackUnits, pack_units
 from engine.schedule.graph import Work
 from engine.schedule.mixed import DEFAULT_THETA, scheduled
-from engine.schedule.monitor import Decided, Monitor
+from engine.schedule.monitor import Activation, Decided, Monitor, Outcome
 from engine.schedule.queues import Queue
 from engine.schedule.simulated import (
     CORES,
@@ -30,6 +30,7 @@ from engine.schedule.simulated import (
     ROW_BYTES,
     SLOT_MS,
     STALL_MS,
+    Simulated,
     Simulation,
     UnitCost,
 )
@@ -133,6 +134,7 @@ class Listeners:
 
     on_decision: Callable[[Decided], None] | None = None
     on_spill: Callable[[Queue], None] | None = None
+    on_turn: Callable[[Activation, int, Outcome], None] | None = None
     on_snapshot: Callable[[float, Monitor], None] | None = None
 
 
@@ -159,7 +161,18 @@ def simulate(
 ) -> dict[str, Any]:
     """A simulated run of a workflow, told as a real one is; its seconds are those of the virtual clock."""
     simulation, made, known = prepare(bound, settings, rows, listeners or Listeners())
-    result = simulation.run()
+    return told(bound, settings, made, known, simulation, simulation.run())
+
+
+def told(
+    bound: Bound,
+    settings: SimulationSettings,
+    made: PackUnits,
+    known: Rows,
+    simulation: Simulation,
+    result: Simulated,
+) -> dict[str, Any]:
+    """What a simulated run came to, as the summary of a real one says it."""
     monitor = simulation.monitor
     passed = dict(known.by_port)
     for id_, link in made.links.items():
@@ -226,6 +239,7 @@ def prepare(
         cores=settings.cores,
         on_decision=listeners.on_decision,
         on_spill=listeners.on_spill,
+        on_turn=listeners.on_turn,
         on_snapshot=listeners.on_snapshot,
     )
     return simulation, made, known

@@ -94,6 +94,7 @@ class Simulation:
         cores: int = CORES,
         on_decision: Callable[[Decided], None] | None = None,
         on_spill: Callable[[Queue], None] | None = None,
+        on_turn: Callable[[Activation, int, Outcome], None] | None = None,
         on_snapshot: Callable[[float, Monitor], None] | None = None,
         snapshot_ms: float = 100.0,
         **listeners: Any,
@@ -110,6 +111,7 @@ class Simulation:
         self.idle_calls = 0
         self._unfinished: dict[str, list[int]] = {}
         self.cores = cores
+        self.on_turn = on_turn
         self.on_snapshot = on_snapshot
         self.snapshot_seconds = snapshot_ms / 1000
         self.left = {unit.id: costs[unit.id].rows for unit in graph.units if unit.work is Work.SOURCE}
@@ -155,7 +157,10 @@ class Simulation:
                     self.on_snapshot(next_snapshot, monitor)
                     next_snapshot += self.snapshot_seconds
             self.now = end
+            before = activation.unit.rows_in
             monitor.report(activation, outcome, end)
+            if self.on_turn is not None:
+                self.on_turn(activation, activation.unit.rows_in - before, outcome)
         return Simulated(
             seconds=self.now,
             activations=monitor.activations,

@@ -192,6 +192,8 @@ class FusedRun(Run):
         for node, (total, ports) in refused.items():
             self._add_refused(node, total, ports)
         self._enforce_refused(refused)
+        with self._counting:
+            self.summary.staged_bytes += size or 0
         self.summary.units[unit.id] = {
             "nodes": list(unit.nodes), "held": unit.held.value, "rows": rows, "bytes": size,
             "seconds": round(seconds, 3),

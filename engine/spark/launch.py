@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from engine.errors import BadInput, EnvironmentProblem, PapilioError
+from engine.errors import BadInput, PapilioError
 from engine.events import Event, EventLog
 from engine.model.binding import Bound
 from engine.model.file import to_yaml
@@ -21,11 +20,11 @@ from engine.spark.fused_run import FusedRun
 from engine.spark.pack_run import STORE, PackRun
 from engine.spark.packs import memory_folder, remove_packs
 from engine.spark.progress import FILE, Progress, read_steps
-from engine.spark.runner import Run, RunSettings, ScheduleSettings, new_run_id
+from engine.spark.runner import Run, RunSettings, ScheduleSettings
 from engine.spark.targets import Journal, is_committing, recover
 from engine.store import MetadataStore, RunRecord
+from engine.store.runs import also_to, new_run_id, run_folder
 from engine.store.sources import remember_operators, remember_schemas
-from engine.store.store import papilio_home
 from engine.store.trust import is_trusted
 
 
@@ -45,12 +44,14 @@ def launch(
         settings = replace(settings, schedule=_schedule_of(folder))
     else:
         run_id = new_run_id(started)
-        folder = _run_folder(settings, run_id)
+        folder = run_folder(settings.folder, run_id)
+    if settings.schedule.degree is None:
+        settings = replace(settings, measures=_earlier_measures(bound, settings.schedule, store))
     log = EventLog(folder / "events.jsonl", listener)
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(log.close)
         if events:
-            log.listen(_also_to(events, cleanup))
+            log.listen(also_to(events, cleanup))
         (folder / "workflow.butterfly.yaml").write_text(to_yaml(bound.workflow), encoding="utf-8")
         trusted = settings.trusted or is_trusted(bound)
         journal = Journal(folder)
@@ -75,35 +76,6 @@ def launch(
     return summary
 
 
-def _run_folder(settings: RunSettings, run_id: str) -> Path:
-    folder = settings.folder or papilio_home() / "runs" / run_id
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise EnvironmentProblem(f"{folder}: the run's folder cannot be made: {error.strerror}") from None
-    if (folder / "events.jsonl").exists():
-        raise BadInput(f"{folder}: holds another run already; name an empty folder")
-    return folder.resolve()
-
-
-def _also_to(events: str, cleanup: contextlib.ExitStack) -> Callable[[Event], None]:
-    """Writes events to another file as well, or to standard output."""
-    if events == "-":
-
-        def write(event: Event) -> None:
-            sys.stdout.write(json.dumps(event.as_dict(), ensure_ascii=False, default=str) + "\n")
-            sys.stdout.flush()
-
-        return write
-    try:
-        Path(events).write_text("")
-        second = EventLog(Path(events))
-    except OSError as error:
-        raise BadInput(f"--events {events}: cannot be written: {error.strerror}") from None
-    cleanup.callback(second.close)
-    return second.add
-
-
 def _resumable(run: str, bound: Bound, store: str | None) -> RunRecord:
     """The killed run of that name; refused where it is none, or was of another workflow."""
     with MetadataStore(store) as opened:
@@ -119,6 +91,17 @@ def _resumable(run: str, bound: Bound, store: str | None) -> RunRecord:
         recover(folder)
         raise BadInput(f"--resume {run}: it was killed before its first step or after its last; run it anew")
     return record
+
+
+def _earlier_measures(bound: Bound, schedule: ScheduleSettings, store: str | None) -> dict[str, dict[str, float]]:
+    """What the newest run of the same workflow at the same granularity measured of its units."""
+    with MetadataStore(store) as opened:
+        for record in opened.list_runs(workflow=bound.name, status="done", limit=50):
+            same = record.content_hash == bound.workflow.content_hash()
+            if same and record.granularity == schedule.granularity.value and record.summary.get("measures"):
+                found: dict[str, dict[str, float]] = record.summary["measures"]
+                return found
+    return {}
 
 
 def _schedule_of(folder: Path) -> ScheduleSettings:

@@ -53,6 +53,7 @@ class PackStore:
         self.memory_bytes = 0
         self.disk_bytes = 0
         self.max_memory_bytes = 0
+        self.max_disk_bytes = 0
         self._to_disk = self.memory is None
         self._packs: dict[str, _Stored] = {}
         self._next = 0
@@ -98,6 +99,7 @@ class PackStore:
     def _count(self, size: int, in_memory: bool) -> None:
         if not in_memory:
             self.disk_bytes += size
+            self.max_disk_bytes = max(self.max_disk_bytes, self.disk_bytes)
             return
         self.memory_bytes += size
         self.max_memory_bytes = max(self.max_memory_bytes, self.memory_bytes)

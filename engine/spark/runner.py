@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +29,7 @@ from engine.model.binding import Bound
 from engine.model.operator import Carries, Meaning, Operator, Source, Target, is_secret_reference, limits_of
 from engine.partition.fused import counted_ports
 from engine.partition.units import Granularity
+from engine.schedule.log import edge_facts, node_facts
 from engine.schedule.mixed import DEFAULT_THETA
 from engine.schedule.policy import MIXED
 from engine.schedule.queues import QueueStatistics
@@ -80,6 +79,7 @@ class RunSettings:
     parallel_units: int | None = None  # none given is one for each core
     trusted: bool = False  # whether operators that run code of the file may
     resume: str | None = None  # the killed run that is to be finished
+    measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of an earlier run's units
 
 
 @dataclass
@@ -96,16 +96,16 @@ class RunSummary:
     targets: dict[str, dict[str, Any]] = field(default_factory=dict)
     units: dict[str, dict[str, Any]] = field(default_factory=dict)
     queue: dict[str, float] = field(default_factory=lambda: QueueStatistics().summary())
+    staged_bytes: int = 0  # on disk: staged copies together, or the most that packs took
     activations: int = 0
     spills: int = 0
-    degrees: dict[str, int] = field(default_factory=dict)  # unit → splits, where they were measured
+    measures: dict[str, dict[str, float]] = field(default_factory=dict)  # of units whose degree was asked for
     resumed: bool = False
     folder: str = ""
     reason: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The summary as plain data."""
-        staged = [unit.get("bytes") or 0 for unit in self.units.values()]
         data = {
             "run": self.run,
             "status": self.status,
@@ -124,13 +124,13 @@ class RunSummary:
             "targets": self.targets,
             "units": self.units,
             "queue": self.queue,
-            "staged_bytes": sum(staged),
+            "staged_bytes": self.staged_bytes,
             "activations": self.activations,
             "spills": self.spills,
             "folder": self.folder,
         }
-        if self.degrees:
-            data["degrees"] = self.degrees
+        if self.measures:
+            data["measures"] = self.measures
         if self.resumed:
             data["resumed"] = True
         if self.reason:
@@ -146,12 +146,6 @@ def _missing_secrets(operator: Operator) -> list[str]:
         if means.meaning is Meaning.SECRET and is_secret_reference(text)
     ]
     return [f"the environment variable `{name}` is not set" for name in names if name not in os.environ]
-
-
-def new_run_id(moment: datetime | None = None) -> str:
-    """A run's name: when it began, and enough chance that two begun together differ."""
-    moment = moment or datetime.now(UTC)
-    return f"{moment:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
 class Run(ABC):
@@ -304,16 +298,8 @@ class Run(ABC):
             granularity=self.settings.schedule.granularity.value,
             backend="spark",
             master=self.settings.spark.master,
-            nodes={
-                id_: {
-                    "operator": operator.name,
-                    "title": bound.workflow.nodes[id_].title or id_,
-                    "role": operator.role.value,
-                    "category": operator.category.value,
-                }
-                for id_, operator in bound.operators.items()
-            },
-            edges=[[link.source, link.source_port, link.target, link.target_port] for link in bound.links],
+            nodes=node_facts(bound),
+            edges=edge_facts(bound),
             units=self._units(),
             queues=self._queues(),
             resumed=self.progress.is_resumed,

@@ -216,6 +216,7 @@ def spark_properties(settings: SparkSettings, scratch: Path, driver_options: str
         "spark.sql.variable.substitute": "false",  # ${env:NAME} in an expression stays text
         "spark.sql.reflect.allowList": "^$",
         "spark.sql.adaptive.enabled": "true",
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a job to list files costs more than they
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }
     cores: int | None = None

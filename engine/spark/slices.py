@@ -26,6 +26,7 @@ class Slice:
     file: Path
     number: int
     rows: int
+    bytes: int  # about what its rows take
 
 
 def slices_of(source: Source, place: Place) -> list[Slice] | None:
@@ -44,14 +45,15 @@ def slices_of(source: Source, place: Place) -> list[Slice] | None:
             footer = parquet.read_metadata(file)
             if any(footer.schema.column(at).physical_type == "INT96" for at in range(footer.num_columns)):
                 return None  # what Spark makes of the old timestamps depends on who wrote them
-            found += [Slice(file, group, footer.row_group(group).num_rows) for group in range(footer.num_row_groups)]
+            groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
+            found += [Slice(file, at, group.num_rows, group.total_byte_size) for at, group in enumerate(groups)]
         else:
             from pyarrow import orc
 
             opened = orc.ORCFile(file)
-            if opened.nstripes:
-                found += [Slice(file, stripe, opened.read_stripe(stripe, columns=[]).num_rows)
-                          for stripe in range(opened.nstripes)]  # fmt: skip
+            share = file.stat().st_size // max(1, opened.nstripes)
+            for stripe in range(opened.nstripes):
+                found.append(Slice(file, stripe, opened.read_stripe(stripe, columns=[]).num_rows, share))
     return found
 
 

@@ -14,10 +14,12 @@ import duckdb
 import pytest
 
 from engine.experiments.data import TPCH_TABLES
+from engine.experiments.generate import Shape, generate
 from engine.experiments.ssb import SSB_TABLES, generate_ssb
 from engine.model.binding import Bound, bind
-from engine.model.file import load
-from engine.model.operator import Role, Target
+from engine.model.file import load, save
+from engine.model.operator import Category, Role, Target
+from engine.model.shape import shape
 from engine.operators import catalogue
 from engine.partition.flow import flow_of
 from engine.partition.trees import execution_trees
@@ -89,6 +91,94 @@ def test_its_layout_flows_from_left_to_right_without_overlaps(name):
 # ---------------------------------------------------------------- cut as the papers say
 
 
+#: What `papilio partition` says of each shape.
+ARCHETYPES = {
+    "line": "line",
+    "wishbone": "wishbone",
+    "primary_flow": "primary flow",
+    "tree": "tree",
+    "fork": "fork",
+    "fig1": "balanced butterfly",
+    "butterfly_fig2": "balanced butterfly",
+    "butterfly_fig5": "balanced butterfly",
+    "right_deep_fig8": "right-deep hierarchy",
+    "mixed_extract": "tree",
+    "mixed_transform": "balanced butterfly",
+    "mixed_load": "fork",
+    "tour": "balanced butterfly",
+}
+
+
+@pytest.mark.parametrize("name", ARCHETYPES)
+def test_it_has_the_shape_it_is_called_by(name, tpch):
+    assert shape(bound_as(name, tpch)).archetype.value == ARCHETYPES[name]
+
+
+def test_the_papers_butterflies_have_as_many_nodes_as_their_figures(tpch):
+    nodes = {name: len(bound_as(name, tpch).order) for name in ("butterfly_fig2", "butterfly_fig5", "right_deep_fig8")}
+    assert nodes == {"butterfly_fig2": 14, "butterfly_fig5": 11, "right_deep_fig8": 13}
+
+
+def lines_of(bound: Bound) -> list[list[str]]:
+    """The longest rows of row-synchronized activities with one way in and one way out."""
+
+    def is_link(node: str) -> bool:
+        operator = bound.operators[node]
+        return (
+            operator.role is Role.ACTIVITY
+            and operator.category is Category.ROW_SYNCHRONIZED
+            and len(bound.incoming[node]) == 1
+            and len(bound.outgoing[node]) == 1
+        )
+
+    lines = []
+    for node in bound.order:
+        if is_link(node) and not any(is_link(source) for source, _ in bound.producers(node)):
+            line = [node]
+            while is_link(bound.consumers(line[-1])[0][0]):
+                line.append(bound.consumers(line[-1])[0][0])
+            lines.append(line)
+    return lines
+
+
+def operators_of(bound: Bound, *names: str) -> int:
+    return sum(bound.operators[node].name in names for node in bound.order)
+
+
+def test_the_extraction_has_five_joins_with_five_lines_before_and_one_behind(tpch):
+    bound = bound_as("mixed_extract", tpch)
+    assert operators_of(bound, "join") == 5
+    before = [line for line in lines_of(bound) if bound.role(bound.producers(line[0])[0][0]) is Role.SOURCE]
+    behind = [line for line in lines_of(bound) if line not in before]
+    assert sorted(map(len, before)) == [3, 4, 8, 9, 10], "three long ones of 8 to 12, two short ones of 3 to 6"
+    assert [len(line) for line in behind] == [4]
+    activities = [node for node in bound.order if bound.role(node) is Role.ACTIVITY]
+    blocking = [node for node in activities if bound.operators[node].category is not Category.ROW_SYNCHRONIZED]
+    assert len(blocking) == 5, "only the joins take memory"
+    assert 20 <= len(activities) <= 45
+
+
+def test_the_transformation_has_a_sorted_union_two_aggregates_and_four_lines(tpch):
+    bound = bound_as("mixed_transform", tpch)
+    blocking = [
+        bound.operators[node] for node in bound.order if bound.operators[node].category is not Category.ROW_SYNCHRONIZED
+    ]
+    assert sorted(operator.name for operator in blocking) == ["aggregate", "aggregate", "union"]
+    (union,) = (operator for operator in blocking if operator.name == "union")
+    assert union.sorted_by
+    assert sorted(map(len, lines_of(bound))) == [3, 4, 6, 7]
+    assert 20 <= len(bound.order) <= 45
+
+
+def test_the_load_has_three_forks_into_two_three_and_six_targets_and_fourteen_lines(tpch):
+    bound = bound_as("mixed_load", tpch)
+    forks = [node for node in bound.order if bound.operators[node].name == "router"]
+    assert sorted(len(bound.consumers(fork)) for fork in forks) == [2, 3, 6]
+    assert len(lines_of(bound)) == 14
+    assert sum(bound.role(node) is Role.TARGET for node in bound.order) == 11
+    assert 20 <= len(bound.order) <= 45
+
+
 def trees_of(name: str, data: Path) -> list[int]:
     return [len(tree.nodes) for tree in execution_trees(flow_of(bound_as(name, data))).trees]
 
@@ -147,13 +237,20 @@ def test_its_targets_hold_what_duckdb_computes(name, data_of, tmp_path):
             assert isinstance(operator, Target)
             wanted = Path(told["path"]).name.partition(".")[0]
             wanted = f"_{wanted}" if wanted in sources else wanted
-            kind = operator.name.removesuffix("_target")
-            read = f"read_{kind}('{told['path']}{'/*.parquet' if kind == 'parquet' else ''}')"
+            read = reading(oracle, operator, told["path"], wanted)
             assert_same(oracle, node, read, wanted)
             rows = oracle.execute(f"FROM {wanted}").fetchall()
             assert told["rows"] == len(rows) > 0
-            if kind == "csv":  # a report: its lines stand in their order
+            if operator.name == "csv_target":  # a report: its lines stand in their order
                 assert oracle.execute(f"FROM {read}").fetchall() == rows
+
+
+def reading(oracle: duckdb.DuckDBPyConnection, target: Target, path: str, like: str) -> str:
+    """How DuckDB reads a target; a text's columns have the types of the answer."""
+    if target.name == "parquet_target":
+        return f"read_parquet('{path}/*.parquet')"
+    types = {row[0]: row[1] for row in oracle.execute(f"DESCRIBE {like}").fetchall()}
+    return f"read_csv('{path}', header = true, columns = {types})"
 
 
 def views_in(oracle: duckdb.DuckDBPyConnection) -> set[str]:
@@ -167,6 +264,23 @@ def assert_same(oracle: duckdb.DuckDBPyConnection, node: str, found: str, wanted
     for one, other in ((found, wanted), (wanted, found)):
         rows = oracle.execute(f"FROM {one} EXCEPT ALL FROM {other}").fetchall()
         assert rows == [], f"{node}: {len(rows)} rows of {one} are not in {other}"
+
+
+@pytest.mark.parametrize(
+    "kind", [kind if kind is Shape.BUTTERFLY else pytest.param(kind, marks=pytest.mark.slow) for kind in Shape]
+)
+@pytest.mark.usefixtures("one_session")
+def test_generated_ones_run_and_load_all_their_targets(kind, tpch, tmp_path):
+    file = tmp_path / "made.butterfly.yaml"
+    save(generate(30, kind, seed=2), file)
+    done = papilio_here(
+        "run", file, "--json", "--param", f"data_folder={tpch}", "--param", f"warehouse_folder={tmp_path}/out",
+        "--run-dir", tmp_path / "run", home=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    targets = json.loads(done.stdout)["targets"]
+    assert len(targets) >= 1
+    assert [node for node, told in targets.items() if not told["rows"]] == []
 
 
 def test_answers_that_nobody_asks_for_are_not_kept():

@@ -1,0 +1,375 @@
+"""Carries out the turns that the monitor decides on: a turn of a unit is one Spark job over the packs it may take.
+
+It is several jobs where the unit has several results, or where its input is cut into splits that are worked on side
+by side (shared caching, algorithm 2).
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from engine.events import DegreeMeasured, EventLog
+from engine.model.operator import BuildInputs, Built, Source, Target, port_frame
+from engine.operators.files import ColumnarSource
+from engine.operators.warehouse import Aggregate
+from engine.schedule.monitor import Activation, Outcome, Step, Unit
+from engine.schedule.queues import Pack, Queue
+from engine.spark.compile import CountedRows
+from engine.spark.pack_frames import PackFrames, Produced
+from engine.spark.pipelines import Pipelines
+from engine.spark.slices import Slice, slices_of, write_packs
+from engine.spark.targets import Delivery
+from engine.spark.tools import SparkTools
+
+SUM_UP_PACKS = 4  # a blocking aggregate that puts aside so many packs at once sums them up first
+
+_Item = TypeVar("_Item")
+
+
+@dataclass
+class Turn:
+    """What a worker made of one activation."""
+
+    activation: Activation
+    outcome: Outcome = field(default_factory=lambda: Outcome(0.0))
+    kept: list[Pack] = field(default_factory=list)  # summed-up rows that the unit keeps
+    cursor: int | None = None  # of a source: how many slices were read so far; -1 for all of it in one go
+    refused: list[tuple[str, int, dict[str, int]]] = field(default_factory=list)
+    delivery: dict[str, Any] | None = None
+    error: BaseException | None = None
+
+    def taken(self) -> dict[str, list[Pack]]:
+        """The packs at the front of the queues that the activation is about, before they are taken."""
+        return {queue.spec.id: list(queue.packs)[:count] for queue, count in self.activation.take}
+
+    def counted(self, counted: Sequence[CountedRows]) -> None:
+        """Note the rows that nodes refused in this turn."""
+        for one in counted:
+            found = one.get()
+            if found is not None:
+                self.refused.append((one.node, *found))
+
+
+@dataclass
+class Reader:
+    """A source and how far it was read."""
+
+    node: str
+    slices: list[Slice] | None
+    cursor: int = 0
+    schema: StructType | None = None
+
+
+class PackTurns:
+    """The units' own state (what they put aside, how far they read), and what they do in a turn."""
+
+    def __init__(
+        self,
+        frames: PackFrames,
+        units: Mapping[str, Unit],
+        deliveries: Mapping[str, Delivery],
+        pipelines: Pipelines,
+        log: EventLog,
+        enter: Callable[[str], None],
+    ) -> None:
+        """`enter` makes the thread it is called in one that works for a unit."""
+        self.frames = frames
+        self.bound = frames.bound
+        self.deliveries = deliveries
+        self.pipelines = pipelines
+        self.log = log
+        self.enter = enter
+        self.spark = frames.builder.spark
+        self.absorbed: dict[str, list[Pack]] = {id_: [] for id_ in frames.made.links}
+        self.summed: dict[str, list[Pack]] = {}  # unit → what it summed up already
+        self.readers: dict[str, Reader] = {}
+        self._two_steps: dict[str, tuple[Aggregate, Aggregate] | None] = {}
+        for unit in units.values():
+            for node in unit.spec.nodes:
+                operator = self.bound.operators[node]
+                if isinstance(operator, Source):
+                    self.readers[unit.id] = Reader(node, slices_of(operator, frames.builder.place))
+
+    def carry_out(self, turn: Turn) -> None:
+        """Do what an activation says; what came of it is in the turn."""
+        activation = turn.activation
+        unit = activation.unit
+        begun = time.monotonic()
+        match activation.step:
+            case Step.ABSORB:
+                self._absorb(turn)
+            case Step.READ:
+                self._read(turn)
+            case Step.PROCESS:
+                self._process(turn, self._splits(unit, turn.taken()))
+            case Step.WHOLE if isinstance(self.bound.operators[unit.spec.nodes[0]], Target):
+                self._load(turn, unit.spec.nodes[0])
+            case Step.WHOLE:
+                self._whole(turn)
+        turn.outcome.seconds = time.monotonic() - begun
+
+    def took(self, turn: Turn, taken: Mapping[str, list[Pack]]) -> list[Pack]:
+        """A turn is over, or replayed: what it did to the unit's own state. Gives the packs that it lets go."""
+        activation = turn.activation
+        unit = activation.unit
+        packs = [pack for found in taken.values() for pack in found]
+        if turn.cursor is not None:
+            self.readers[unit.id].cursor = turn.cursor
+        if activation.step is Step.ABSORB and not turn.kept:
+            for id_, found in taken.items():
+                self.absorbed[id_] += found
+            return []
+        if activation.step is Step.ABSORB:
+            self.summed.setdefault(unit.id, []).extend(turn.kept)
+        if activation.step is Step.WHOLE:
+            packs += self.forget(unit.inputs) + self.summed.pop(unit.id, [])
+        return packs
+
+    def forget(self, queues: Sequence[Queue]) -> list[Pack]:
+        """The packs that were put aside out of these queues, which are no longer needed."""
+        gone = [pack for queue in queues for pack in self.absorbed[queue.spec.id]]
+        self.absorbed.update({queue.spec.id: [] for queue in queues})
+        return gone
+
+    # -- streams
+
+    def _process(self, turn: Turn, splits: Sequence[Mapping[str, list[Pack]]]) -> None:
+        unit = turn.activation.unit
+        size = sum(pack.bytes for split in splits for packs in split.values() for pack in packs)
+        self._side_by_side(turn, [partial(self._pipeline, unit, split, None, size) for split in splits])
+
+    def _pipeline(
+        self, unit: Unit, packs: Mapping[str, list[Pack]], source: DataFrame | None, size: int
+    ) -> tuple[Produced, list[CountedRows]]:
+        """One split through all nodes of a unit."""
+        counted: list[CountedRows] = []
+        built = self.frames.built(unit.id, self._inputs(unit, packs), source, counted)
+        return self.frames.write(unit.id, built, size), counted
+
+    def _inputs(self, unit: Unit, packs: Mapping[str, list[Pack]]) -> dict[str, DataFrame]:
+        """The frames of a unit's queues: these packs, and all of what it looks up in."""
+        found = {id_: self.frames.frame(id_, some) for id_, some in packs.items()}
+        for queue in unit.references:
+            found[queue.spec.id] = self.frames.frame(queue.spec.id, self.absorbed[queue.spec.id])
+        return found
+
+    def _side_by_side(self, turn: Turn, jobs: Sequence[Callable[[], tuple[Produced, list[CountedRows]]]]) -> None:
+        """Run the splits of a turn; what they give stands in their order (the row-order synchronizer)."""
+        if len(jobs) == 1:
+            results = [jobs[0]()]
+        else:
+            unit = turn.activation.unit.id
+            # The pool's own queue is algorithm 2's: no more than so many splits are on their way at a time.
+            with ThreadPoolExecutor(min(len(jobs), self.pipelines.most), initializer=lambda: self.enter(unit)) as pool:
+                results = [future.result() for future in [pool.submit(job) for job in jobs]]
+        turn.outcome.produced = [pack for produced, _ in results for pack in produced]
+        for _, counted in results:
+            turn.counted(counted)
+
+    # -- splits
+
+    def _splits(self, unit: Unit, taken: Mapping[str, list[Pack]]) -> list[dict[str, list[Pack]]]:
+        """The packs of a turn cut into splits, in order."""
+        packs = [(id_, pack) for id_, found in taken.items() for pack in found]
+        count = min(len(packs), self._split_count(unit, sum(pack.rows for _, pack in packs), taken))
+        if count <= 1:
+            return [dict(taken)]
+        splits: list[dict[str, list[Pack]]] = []
+        for part in _even(packs, count):
+            splits.append({})
+            for id_, pack in part:
+                splits[-1].setdefault(id_, []).append(pack)
+        return splits
+
+    def _split_count(self, unit: Unit, rows: int, sample: Mapping[str, list[Pack]]) -> int:
+        """How many: as a node asks for, or as was measured on the first packs."""
+        threads = max(self.bound.workflow.nodes[node].threads or 1 for node in unit.spec.nodes)
+        if self.pipelines.must_measure(unit.id) and len(unit.spec.nodes) > 1 and rows:
+            self._measure(unit, sample)
+        return max(threads, self.pipelines.splits(unit.id, rows))
+
+    def _measure(self, unit: Unit, sample: Mapping[str, list[Pack]]) -> None:
+        """Algorithm 3 on the first of the packs, or of the slices, that the unit is about to take."""
+        packs = {id_: found[:1] for id_, found in sample.items()}
+        nodes = unit.spec.nodes
+        feeds = {
+            node: next((link.source for link in self.bound.incoming.get(node, ()) if link.source in nodes), None)
+            for node in nodes
+        }
+        reader = self.readers.get(unit.id)
+        folder = self._sliced(reader, (reader.slices or [])[:1])[0] if reader else None
+
+        def frames(full: bool) -> dict[str, DataFrame]:
+            source = None
+            if reader is not None:
+                schema = self._schema_of(reader)
+                read = self.spark.read.schema(schema)
+                source = read.parquet(str(folder)) if full else self.spark.createDataFrame([], schema)
+            given = self._inputs(unit, {id_: found if full else [] for id_, found in packs.items()})
+            built = self.frames.built(unit.id, given, source, [])
+            return {node: port_frame(built[node], self.bound.operators[node].output_ports()[0].name) for node in nodes}
+
+        found = self.pipelines.measure(unit.id, nodes, feeds, frames)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        self.log.add(
+            DegreeMeasured(
+                unit=unit.id,
+                staggering=found.staggering,
+                misc_seconds=found.misc_seconds,
+                net_seconds=found.net_seconds,
+                row_seconds=found.row_seconds,
+                rows=found.rows,
+            )
+        )
+
+    # -- blocking units
+
+    def _absorb(self, turn: Turn) -> None:
+        """Put packs aside, on disk; an aggregate sums them up where that is exact and worth a job."""
+        unit = turn.activation.unit
+        taken = turn.taken()
+        packs = [pack for found in taken.values() for pack in found]
+        steps = self._steps(unit)
+        if steps is None or len(packs) < SUM_UP_PACKS:
+            self.frames.store.to_disk(packs)
+            return
+        frame = self.frames.frame(unit.inputs[0].spec.id, taken[unit.inputs[0].spec.id])
+        turn.kept = self.frames.write_kept(self._aggregated(steps[0], frame))
+
+    def _steps(self, unit: Unit) -> tuple[Aggregate, Aggregate] | None:
+        """The two steps of a unit that is an aggregate whose functions allow it."""
+        if unit.id not in self._two_steps:
+            node = unit.spec.nodes[0]
+            operator = self.bound.operators[node]
+            steps = None
+            if isinstance(operator, Aggregate) and len(unit.inputs) == 1 and not unit.references:
+                link = self.frames.made.links[unit.inputs[0].spec.id]
+                schema = self.bound.schemas.get((link.source, link.source_port))
+                steps = operator.in_two_steps(schema) if link.target == node else None
+            self._two_steps[unit.id] = steps
+        return self._two_steps[unit.id]
+
+    def _aggregated(self, step: Aggregate, frame: DataFrame) -> DataFrame:
+        made = step.build(BuildInputs({"in": [frame]}), SparkTools(self.spark, step, self.frames.builder.place))
+        return port_frame(made, "out")
+
+    def _whole(self, turn: Turn) -> None:
+        """A blocking unit works on all that it put aside."""
+        unit = turn.activation.unit
+        packs = {queue.spec.id: self.absorbed[queue.spec.id] for queue in unit.inputs}
+        counted: list[CountedRows] = []
+        frames = self._inputs(unit, packs)
+        ready: dict[str, Built] = {}
+        summed = self.summed.get(unit.id)
+        if summed:
+            steps = self._steps(unit)
+            assert steps is not None
+            node, rest = unit.spec.nodes[0], frames[unit.inputs[0].spec.id]
+            once = self._aggregated(steps[0], rest)
+            kept = self.frames.rows_of(summed, once.schema)
+            both = kept if not packs[unit.inputs[0].spec.id] else once.unionAll(kept)
+            wanted = port_frame(self.frames.builder.build_node(node, {"in": [rest]}, []), "out").schema
+            ready[node] = self._aggregated(steps[1], both).to(wanted)
+        size = sum(pack.bytes for found in packs.values() for pack in found)
+        built = self.frames.built(unit.id, frames, None, counted, ready)
+        turn.outcome.produced = self.frames.write(unit.id, built, size)
+        turn.counted(counted)
+
+    def _load(self, turn: Turn, node: str) -> None:
+        """Stage all rows of a target; those who read the table itself get it as packs."""
+        unit = turn.activation.unit
+        queue = unit.inputs[0].spec.id
+        target = self.deliveries[node]
+        target.write(self.frames.frame(queue, self.absorbed[queue]))
+        turn.delivery = target.state()
+        size = sum(pack.bytes for pack in self.absorbed[queue])
+        for _, port in self.frames.made.ports[unit.id]:
+            turn.outcome.produced = self.frames.write_port(target.read(self.spark), node, port, size)
+
+    # -- sources
+
+    def _read(self, turn: Turn) -> None:
+        """As many slices of a source as the turn allows, or all of it in one go by Spark itself."""
+        unit, allowed = turn.activation.unit, turn.activation.read_packs
+        reader = self.readers[unit.id]
+        slices = reader.slices
+        if slices is None or (reader.cursor == 0 and self._in_one_go(unit, slices, allowed)):
+            self._process(turn, [{}])
+            turn.cursor = -1
+            turn.outcome.exhausted = True
+            turn.outcome.rows_read = sum(slice_.rows for slice_ in slices or ())
+            if slices is None and unit.spec.nodes == (reader.node,):
+                turn.outcome.rows_read = sum(pack.rows for pack, _ in turn.outcome.produced)
+            return
+        chosen: list[Slice] = []
+        packs = 0
+        for slice_ in slices[reader.cursor :]:
+            packs += self._packs_in([slice_])
+            if chosen and packs > allowed:
+                break
+            chosen.append(slice_)
+        self._read_slices(turn, reader, chosen)
+        turn.cursor = reader.cursor + len(chosen)
+        turn.outcome.exhausted = turn.cursor == len(slices)
+        turn.outcome.rows_read = sum(slice_.rows for slice_ in chosen)
+
+    def _in_one_go(self, unit: Unit, slices: list[Slice], allowed: int) -> bool:
+        in_order = (self.readers[unit.id].node, "out") in self.frames.ordered
+        if self._packs_in(slices) > allowed or in_order:  # Spark reads the largest file first
+            return False
+        rows = sum(slice_.rows for slice_ in slices)
+        return len(slices) <= 1 or self._split_count(unit, rows, {}) == 1
+
+    def _packs_in(self, slices: Sequence[Slice]) -> int:
+        return sum(-(-slice_.rows // self.frames.pack_rows) for slice_ in slices)
+
+    def _read_slices(self, turn: Turn, reader: Reader, chosen: list[Slice]) -> None:
+        """Row groups become packs; where other nodes belong to the unit, Spark works on them at once."""
+        unit = turn.activation.unit
+        if unit.spec.nodes != (reader.node,):
+            count = min(len(chosen), self._split_count(unit, sum(slice_.rows for slice_ in chosen), {}))
+            self._side_by_side(turn, [partial(self._from_slices, unit, reader, part) for part in _even(chosen, count)])
+            return
+        folder, files = self._sliced(reader, chosen)
+        (node, port) = next(iter(self.frames.made.ports[unit.id]))
+        self.frames.know_schema(node, port, self._schema_of(reader))
+        queues = self.frames.queues_of(node, port)
+        turn.outcome.produced = [(self.frames.store.adopt(file, rows, len(queues)), queues) for file, rows in files]
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def _from_slices(self, unit: Unit, reader: Reader, part: list[Slice]) -> tuple[Produced, list[CountedRows]]:
+        folder, files = self._sliced(reader, part)
+        try:
+            frame = self.spark.read.schema(self._schema_of(reader)).parquet(str(folder))
+            return self._pipeline(unit, {}, frame, sum(file.stat().st_size for file, _ in files))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _sliced(self, reader: Reader, chosen: list[Slice]) -> tuple[Path, list[tuple[Path, int]]]:
+        """Slices of a source as files of packs, in a folder of their own."""
+        operator = self.bound.operators[reader.node]
+        assert isinstance(operator, ColumnarSource)
+        folder = self.frames.store.new_folder(sum(slice_.bytes for slice_ in chosen))
+        return folder, list(write_packs(operator, chosen, folder, self.frames.pack_rows))
+
+    def _schema_of(self, reader: Reader) -> StructType:
+        if reader.schema is None:
+            reader.schema = port_frame(self.frames.builder.build_node(reader.node, {}, []), "out").schema
+        return reader.schema
+
+
+def _even(items: Sequence[_Item], count: int) -> list[list[_Item]]:
+    """Items in so many runs of about the same length, in order."""
+    size = len(items)
+    return [list(items[size * at // count : size * (at + 1) // count]) for at in range(count)]

@@ -1,0 +1,103 @@
+"""A run is killed at any moment, and finished from where it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from engine.spark.packs import memory_folder
+from tests.end_to_end.helpers import ROOT, answer, environment_for, papilio_here
+from tests.end_to_end.test_scheduled import EDGES, NODES, data, fused, prepared, targets  # noqa: F401 - fixtures
+
+
+def kill_after(steps, file, folder, *options):
+    """Run until so many steps are written down, and a moment longer, then kill the program and its Spark."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "engine", "run", str(file), "--run-dir", str(folder / "run"), *map(str, options)],
+        cwd=ROOT, env=environment_for(folder / "home"), start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    progress = folder / "run" / "progress.jsonl"
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        if progress.exists() and progress.read_bytes().count(b"\n") > steps:
+            break
+        time.sleep(0.01)
+    time.sleep(random.uniform(0, 0.3))
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    _, errors = process.communicate()
+    assert process.returncode == -signal.SIGKILL, f"it ended before it was killed: {errors}"
+
+
+def the_run(folder):
+    first = (folder / "run" / "events.jsonl").read_text().splitlines()[0]
+    return json.loads(first)["run"]
+
+
+@pytest.mark.parametrize(
+    ("granularity", "policy", "steps"),
+    [
+        ("operator", "rr", 25),
+        ("fused", "mixed", 3),
+        pytest.param("operator", "mm", 60, marks=pytest.mark.slow),
+        pytest.param("tree", "mixed", 8, marks=pytest.mark.slow),
+        pytest.param("subflow", "mc", 15, marks=pytest.mark.slow),
+        pytest.param("operator", "mixed", 1, marks=pytest.mark.slow),
+        pytest.param("operator", "mc", 40, marks=pytest.mark.slow),
+    ],
+)
+def test_a_killed_run_is_finished_from_its_packs(spark, data, fused, tmp_path, granularity, policy, steps):  # noqa: F811
+    file = prepared(data, tmp_path)
+    options = [
+        "--granularity",
+        granularity,
+        "--policy",
+        policy,
+        "--queue-packs",
+        3,
+        "--pack-rows",
+        500,
+        "--slot-ms",
+        100,
+    ]
+    kill_after(steps, file, tmp_path, *options)
+    run = the_run(tmp_path)
+    before = [json.loads(line) for line in (tmp_path / "run" / "progress.jsonl").read_text().splitlines()]
+    home = tmp_path / "home"
+    # Which granularity and policy it had is known; they need not be said again.
+    summary = answer(papilio_here("run", file, "--resume", run, "--json", home=home, spark=spark))
+    assert (summary["run"], summary["resumed"], summary["status"]) == (run, True, "done")
+    assert (summary["granularity"], summary["policy"]) == (granularity, policy)
+    expected, fused_summary = fused
+    found = targets(tmp_path)
+    for name, rows in expected.items():
+        assert found[name] == rows, f"{name} differs"
+    for node, target in fused_summary["targets"].items():
+        assert summary["targets"][node]["rows"] == target["rows"]
+    after = [json.loads(line) for line in (tmp_path / "run" / "progress.jsonl").read_text().splitlines()]
+    assert after[: len(before) - 1] == before[:-1], "what was done stays done"
+    done = [step["unit"] for step in before[1:-1] if step.get("exhausted")]
+    again = [step["unit"] for step in after[len(before) :] if step.get("step") == "read"]
+    assert not set(done) & set(again), "a source that was read to its end is not read again"
+    assert not (tmp_path / "run" / "packs").exists()
+    assert not memory_folder(run).exists()
+
+
+def test_a_run_that_ended_or_changed_is_not_resumed(spark, data, tmp_path):  # noqa: F811
+    file = prepared(data, tmp_path)
+    home = tmp_path / "home"
+    summary = answer(papilio_here("run", file, "--json", home=home, spark=spark))
+    ended = papilio_here("run", file, "--resume", summary["run"], home=home)
+    assert ended.returncode == 2
+    assert "has ended (done)" in ended.stderr
+    unknown = papilio_here("run", file, "--resume", "20200101-000000-abcdef", home=home)
+    assert unknown.returncode == 2
+    assert "there is no such run" in unknown.stderr

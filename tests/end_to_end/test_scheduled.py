@@ -1,0 +1,262 @@
+"""The same workflow at every granularity and under every policy: other turns, the same targets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from engine.events import LogReader, QueueSnapshot, QueueSpilled, UnitActivated, UnitDecided
+from engine.spark.packs import memory_folder
+from tests.end_to_end.helpers import answer, papilio_here, parquet_rows, write
+
+# A split and a rejoin around an input that is needed whole, several ports, a sort, a staging area, a target that is
+# added to and read on, refused rows with and without a port: what a scheduler can get wrong.
+NODES = {
+    "partsupp": {"operator": "parquet_source", "path": "${data}/partsupp"},
+    "nation": {"operator": "csv_source", "path": "${data}/nation.csv", "columns": {"n": "bigint", "name": "string"}},
+    "not_null": {"operator": "not_null", "columns": ["ps_availqty"]},
+    "quarantine": {"operator": "parquet_target", "path": "${out}/quarantine"},
+    "value": {"operator": "derive", "columns": [{"name": "value", "expression": "ps_availqty * ps_supplycost"},
+                                                {"name": "n", "expression": "ps_suppkey % 27"}]},
+    "sizes": {"operator": "router", "routes": [{"port": "large", "condition": "ps_availqty > 6000"},
+                                               {"port": "small", "condition": "ps_availqty < 2000"}]},
+    "average": {"operator": "aggregate", "group": ["ps_suppkey"],
+                "aggregates": [{"name": "usual", "expression": "avg(ps_availqty)"}]},
+    "usual": {"operator": "lookup", "keys": [{"main": "ps_suppkey", "reference": "ps_suppkey"}],
+              "take": [{"column": "usual"}]},
+    "named": {"operator": "lookup", "keys": [{"main": "n", "reference": "n"}], "take": [{"column": "name"}],
+              "on_miss": "miss"},
+    "unknown": {"operator": "parquet_target", "path": "${out}/unknown"},
+    "sorted": {"operator": "sort", "by": [{"column": "value"}, {"column": "ps_partkey"}, {"column": "ps_suppkey"}]},
+    "short": {"operator": "select", "columns": [{"column": "ps_partkey"}, {"column": "value"}]},
+    "large": {"operator": "csv_target", "path": "${out}/large.csv", "single_file": True},
+    "both": {"operator": "union"},
+    "once": {"operator": "deduplicate", "keys": ["ps_partkey"], "order": [{"column": "ps_suppkey"}]},
+    "kept": {"operator": "staging"},
+    "same": {"operator": "copy"},
+    "parts": {"operator": "parquet_target", "path": "${out}/parts", "mode": "append"},
+    "summed": {"operator": "aggregate", "group": ["n"],
+               "aggregates": [{"name": "value", "expression": "sum(value)"}, {"name": "parts", "expression": "count(*)"}]},
+    "sums": {"operator": "parquet_target", "path": "${out}/sums"},
+}  # fmt: skip
+EDGES = [
+    "partsupp -> not_null.in", "not_null.quarantine -> quarantine.in", "not_null -> value.in", "value -> sizes.in",
+    "value -> average.in", "value -> usual.main", "average -> usual.reference", "usual -> named.main",
+    "nation -> named.reference", "named.miss -> unknown.in", "named -> sorted.in", "sorted -> short.in",
+    "short -> large.in", "sizes.large -> both.in", "sizes.small -> both.in", "both -> once.in",
+    "once.unique -> kept.in", "kept -> same.in", "same -> parts.in", "parts -> summed.in", "summed -> sums.in",
+]  # fmt: skip
+PARQUET = ("quarantine", "unknown", "parts", "sums")
+
+
+@pytest.fixture(scope="module")
+def data(tpch, tmp_path_factory):
+    """PartSupp in two files of several row groups, and nations as CSV with two lines that cannot be read."""
+    folder = tmp_path_factory.mktemp("scheduled")
+    (folder / "partsupp").mkdir()
+    with duckdb.connect() as connection:
+        rows = f"""SELECT ps_partkey, ps_suppkey, ps_supplycost,
+            CASE WHEN ps_partkey % 89 = 0 THEN NULL ELSE ps_availqty END AS ps_availqty FROM '{tpch}/partsupp.parquet'"""
+        for half in (0, 1):
+            connection.execute(
+                f"COPY (SELECT * FROM ({rows}) WHERE ps_partkey % 2 = {half}) "
+                f"TO '{folder}/partsupp/part-{half}.parquet' (ROW_GROUP_SIZE 2048)"
+            )
+        connection.execute(
+            f"COPY (SELECT n_nationkey AS n, n_name AS name FROM '{tpch}/nation.parquet') TO '{folder}/nation.csv' (HEADER)"
+        )
+    with (folder / "nation.csv").open("a") as nations:
+        nations.write("twenty-five,ATLANTIS\nx,LEMURIA\n")
+    return folder
+
+
+def prepared(data, folder):
+    """The workflow's file, and a table from before that it adds to."""
+    (folder / "out").mkdir(parents=True)
+    with duckdb.connect() as connection:  # a row from before, that the append keeps
+        (folder / "out" / "parts").mkdir()
+        connection.execute(
+            f"""COPY (SELECT 0::BIGINT AS ps_partkey, 0::BIGINT AS ps_suppkey, 1::DECIMAL(15,2) AS ps_supplycost,
+            1 AS ps_availqty, 1::DECIMAL(26,2) AS value, 26::BIGINT AS n) TO '{folder}/out/parts/part-0.parquet'"""
+        )
+    roots = {"data": str(data), "out": str(folder / "out")}
+    nodes = {**NODES, "nation": {**NODES["nation"], "max_refused": 2}}
+    return write(folder, nodes, EDGES, roots=roots)
+
+
+def run(spark, data, folder, *options):
+    file = prepared(data, folder)
+    done = papilio_here("run", file, "--json", "--run-dir", folder / "run", *options, home=folder / "home", spark=spark)
+    return answer(done)
+
+
+def targets(folder):
+    found = {name: parquet_rows(folder / "out" / name) for name in PARQUET}
+    return {**found, "large": (folder / "out" / "large.csv").read_text()}
+
+
+@pytest.fixture(scope="module")
+def fused(spark, data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fused")
+    summary = run(spark, data, folder)
+    return targets(folder), summary
+
+
+def test_the_fused_answer_is_duckdbs(fused, data):
+    found, _ = fused
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE VIEW ps AS SELECT * FROM '{data}/partsupp/*.parquet' WHERE ps_availqty IS NOT NULL")
+        sums = connection.sql(
+            """WITH once AS (SELECT *, row_number() OVER (PARTITION BY ps_partkey ORDER BY ps_suppkey) AS place
+                 FROM ps WHERE ps_availqty > 6000 OR ps_availqty < 2000)
+               SELECT n, sum(value)::DECIMAL(36,2), count(*) FROM (
+                 SELECT ps_suppkey % 27 AS n, ps_availqty * ps_supplycost AS value FROM once WHERE place = 1
+                 UNION ALL SELECT 26, 1) GROUP BY n"""
+        ).fetchall()
+        large = connection.sql(
+            """SELECT ps_partkey || ',' || (ps_availqty * ps_supplycost)::DECIMAL(26,2) FROM ps WHERE ps_suppkey % 27 < 25
+               ORDER BY ps_availqty * ps_supplycost, ps_partkey, ps_suppkey"""
+        ).fetchall()
+    assert found["sums"] == sorted(sums, key=repr)
+    assert found["large"].splitlines()[1:] == [line for (line,) in large]
+
+
+@pytest.mark.parametrize(
+    ("granularity", "policy", "queue_packs"),
+    [
+        ("operator", "rr", 100), ("operator", "mc", 2), ("operator", "mm", 1), ("operator", "mixed", 1),
+        ("subflow", "mm", 100), ("subflow", "mixed", 3), ("tree", "rr", 1), ("tree", "mixed", 100),
+        ("fused", "rr", 1), ("fused", "mm", 1),
+    ],
+)  # fmt: skip
+def test_every_granularity_and_policy_gives_the_same_targets(
+    spark, data, fused, tmp_path, granularity, policy, queue_packs
+):
+    summary = run(
+        spark, data, tmp_path, "--granularity", granularity, "--policy", policy, "--queue-packs", queue_packs,
+        "--pack-rows", 1000, "--slot-ms", 200,
+    )  # fmt: skip
+    expected, fused_summary = fused
+    found = targets(tmp_path)
+    for name, rows in expected.items():
+        assert found[name] == rows, f"{name} differs"
+    assert (summary["granularity"], summary["policy"]) == (granularity, policy)
+    for node, rows in summary["nodes"].items():
+        known = fused_summary["nodes"][node]
+        for side in ("rows_in", "rows_out"):
+            assert None in (rows[side], known[side]) or rows[side] == known[side], f"{node}: {side}"
+        assert rows.get("refused") == known.get("refused")
+    if granularity == "operator":
+        assert all(node["count"] == "exact" for node in summary["nodes"].values())
+    check_log(tmp_path / "run" / "events.jsonl", summary, queue_packs)
+    assert not (tmp_path / "run" / "packs").exists()
+    assert not memory_folder(summary["run"]).exists()
+
+
+def check_log(log, summary, capacity):
+    """What the log says of queues and turns adds up."""
+    events = list(LogReader(log))
+    started = events[0]
+    if summary["granularity"] == "fused":
+        return
+    allowed = defaultdict(lambda: capacity)
+    for event in events:
+        if isinstance(event, QueueSpilled):
+            allowed[event.queue] = event.packs
+        elif isinstance(event, QueueSnapshot):
+            for queue, (packs, rows, size) in event.queues.items():
+                bounded = started.queues[queue]["capacity_packs"] is not None
+                assert not bounded or packs <= allowed[queue], f"{queue} is over its capacity"
+                assert rows <= packs * 1000
+                assert size > 0
+    decided = [event for event in events if isinstance(event, UnitDecided)]
+    turns = [event for event in events if isinstance(event, UnitActivated)]
+    assert len(decided) == len(turns) == summary["activations"]
+    for event in decided:
+        assert event.unit in [unit for unit, _ in event.candidates]
+        if event.policy == "mc":
+            scores = dict(map(tuple, event.candidates))
+            assert scores[event.unit] == max(scores.values()), "the policy's choice has the highest score"
+    bounded = [queue for queue, facts in started.queues.items() if facts["capacity_packs"] is not None]
+    assert summary["queue"]["max_packs"] >= summary["queue"]["avg_packs"]
+    assert (summary["queue"]["avg_packs"] > 0) == bool(bounded)
+    assert (summary["staged_bytes"] > 0) or bounded, "what is not in a queue is staged"
+
+
+LINE = {
+    "partsupp": {"operator": "parquet_source", "path": "${data}/partsupp"},
+    "value": {"operator": "derive", "columns": [{"name": "value", "expression": "ps_availqty * ps_supplycost"}]},
+    "dear": {"operator": "filter", "condition": "value > 100000"},
+    "rows": {"operator": "parquet_target", "path": "${out}/rows"},
+    "by_supplier": {"operator": "aggregate", "group": ["ps_suppkey"], "aggregates": [
+        {"name": "value", "expression": "sum(value)"}, {"name": "least", "expression": "min(ps_availqty)"},
+        {"name": "rows", "expression": "count(*)"}, {"name": "known", "expression": "count(ps_availqty)"}]},
+    "sums": {"operator": "parquet_target", "path": "${out}/sums"},
+}  # fmt: skip
+LINE_EDGES = [
+    "partsupp -> value.in", "value -> dear.in", "dear.match -> rows.in", "dear.match -> by_supplier.in",
+    "by_supplier -> sums.in",
+]  # fmt: skip
+
+
+def run_line(spark, data, folder, *options, threads=None):
+    folder.mkdir(exist_ok=True)
+    file = write(folder, LINE, LINE_EDGES, roots={"data": str(data), "out": str(folder / "out")})
+    if threads:
+        file.write_text(file.read_text().replace("  dear:\n", f"  dear:\n    threads: {threads}\n"))
+    done = papilio_here("run", file, "--json", "--pack-rows", 500, *options, home=folder / "home", spark=spark)
+    return answer(done)
+
+
+def in_order(folder):
+    """A target's rows in the order of its files."""
+    with duckdb.connect() as connection:
+        return connection.sql(f"SELECT * FROM read_parquet('{folder}/*.parquet')").fetchall()
+
+
+@pytest.fixture(scope="module")
+def line(spark, data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("line")
+    run_line(spark, data, folder)
+    return {name: parquet_rows(folder / "out" / name) for name in ("rows", "sums")}
+
+
+def test_an_aggregate_sums_up_what_it_puts_aside(spark, data, line, tmp_path):
+    summary = run_line(spark, data, tmp_path, "--granularity", "operator", "--policy", "mc")
+    assert parquet_rows(tmp_path / "out" / "sums") == line["sums"]
+    events = list(LogReader(Path(summary["folder"]) / "events.jsonl"))
+    absorbed = [e for e in events if isinstance(e, UnitActivated) and (e.unit, e.step) == ("by_supplier", "absorb")]
+    assert absorbed[0].packs_in >= 4, "it absorbed before its producers ended"
+
+
+def test_pipelines_side_by_side_give_the_same_rows_and_their_degree_is_kept_for_the_next_run(
+    spark, data, line, tmp_path
+):
+    summary = run_line(spark, data, tmp_path, "--granularity", "tree", "--policy", "rr", "--degree", 3)
+    assert parquet_rows(tmp_path / "out" / "rows") == line["rows"]
+    assert "measures" not in summary
+    first = run_line(spark, data, tmp_path, "--granularity", "tree", "--policy", "rr", "--degree", "auto")
+    assert parquet_rows(tmp_path / "out" / "sums") == line["sums"]
+    measures = first["measures"]["partsupp"]
+    assert measures["activities"] == 3
+    assert measures["staggering"] in ("partsupp", "value", "dear")
+    again = run_line(spark, data, tmp_path, "--granularity", "tree", "--policy", "rr", "--degree", "auto")
+    assert again["measures"] == first["measures"], "what was measured is used again, not measured again"
+
+
+def test_a_node_with_several_threads_keeps_the_order_of_its_rows(spark, data, line, tmp_path):
+    run_line(spark, data, tmp_path, "--granularity", "operator", "--policy", "rr", threads=3)
+    expected = run_line(spark, data, tmp_path / "alone", "--granularity", "operator", "--policy", "rr", threads=1)
+    assert expected["status"] == "done"
+    found = in_order(tmp_path / "out" / "rows")
+    assert sorted(found, key=repr) == line["rows"]
+    assert found == in_order(tmp_path / "alone" / "out" / "rows")
+    with duckdb.connect() as connection:
+        keys = connection.sql(
+            f"""SELECT ps_partkey, ps_suppkey FROM read_parquet('{data}/partsupp/*.parquet')
+                WHERE ps_availqty * ps_supplycost > 100000"""
+        ).fetchall()
+    assert [row[:2] for row in found] == keys, "the order of the source's files and rows"
