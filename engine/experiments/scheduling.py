@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from random import Random
 from typing import Any
 
+from engine.experiments.generate import experiment_workflows
 from engine.model.binding import Bound, bind
 from engine.model.workflow import Workflow
 from engine.operators import catalogue
+from engine.operators.files import ParquetSource
+from engine.plan.rows import Rows, rows_of
 
 TPCH_ROWS = {  # at scale 1
     "lineitem": 6_001_215,
@@ -160,9 +164,9 @@ def fork(scale: float, kept: float = KEPT) -> Bound:
     """One table on which many views are kept."""
     flow = Builder("fork")
     at = flow.compute(flow.check(flow.source(rows_of_table("partsupp", scale)), kept))
-    flow.target(at)
+    table = flow.target(at)
     for _ in range(4):
-        flow.target(flow.view(flow.compute(at)))
+        flow.target(flow.view(flow.compute(table)))
     return flow.bound()
 
 
@@ -171,13 +175,9 @@ def butterfly(scale: float, kept: float = KEPT) -> Bound:
     flow = Builder("butterfly")
     left = flow.compute(flow.check(flow.source(rows_of_table("partsupp", scale)), kept))
     right = flow.compute(flow.check(flow.source(rows_of_table("supplier", scale)), kept))
-    flow.target(left)
-    flow.target(right)
-    joined = flow.join(left, right, kept / (1 + 10_000 / 800_000))
-    flow.target(joined)
+    joined = flow.target(flow.join(flow.target(left), flow.target(right), kept / (1 + 10_000 / 800_000)))
     for first, second in ((0.9, 0.3), (0.0125, 1.0)):
-        view = flow.view(joined, first)
-        flow.target(view)
+        view = flow.target(flow.view(joined, first))
         flow.target(flow.view(view, second))
     return flow.bound()
 
@@ -255,4 +255,19 @@ def mixed_workflows(count: int = 20, rows: int = 80_000, seed: int = 1) -> list[
         bound = KINDS[kind](rows, chance)
         if 20 <= len(bound.order) <= 45:
             made.append((kind, bound))
+    return made
+
+
+def generated_workflows(count: int = 20, scale: float = 0.1) -> list[tuple[str, Bound, Rows]]:
+    """Workflows of `papilio generate` with the rows that TPC-H's tables have at a scale."""
+    made = []
+    for workflow in experiment_workflows(count):
+        bound = bind(workflow, catalogue())
+        bound.raise_errors()
+        sources = {
+            node: rows_of_table(Path(operator.path).name.partition(".")[0], scale)
+            for node, operator in bound.operators.items()
+            if isinstance(operator, ParquetSource)
+        }
+        made.append((bound.name.partition("_")[0], bound, rows_of(bound, sources)))
     return made
