@@ -224,6 +224,8 @@ class EventLog:
 
     def __init__(self, path: Path | None = None, listener: Callable[[Event], None] | None = None) -> None:
         self.path = path
+        if path is not None and path.exists():
+            _drop_cut_off(path)
         self._file: TextIO | None = path.open("a", encoding="utf-8") if path else None
         self._listeners = [listener] if listener else []
         self._lock = threading.Lock()
@@ -248,6 +250,14 @@ class EventLog:
             if self._file is not None:
                 self._file.close()
                 self._file = None
+
+
+def _drop_cut_off(path: Path) -> None:
+    """A kill may have cut the last line of a log off; the log goes on without it."""
+    with path.open("rb+") as file:
+        content = file.read()
+        if content and not content.endswith(b"\n"):
+            file.truncate(content.rfind(b"\n") + 1)
 
 
 @dataclass

@@ -20,7 +20,7 @@ from engine.spark.fused_run import FusedRun
 from engine.spark.pack_run import STORE, PackRun
 from engine.spark.packs import memory_folder, remove_packs
 from engine.spark.progress import FILE, Progress, read_steps
-from engine.spark.runner import Run, RunSettings, ScheduleSettings
+from engine.spark.runner import SUMMARY, Run, RunSettings, ScheduleSettings, write_summary
 from engine.spark.targets import Journal, is_committing, recover
 from engine.store import MetadataStore, RunRecord
 from engine.store.runs import also_to, new_run_id, run_folder
@@ -41,7 +41,9 @@ def launch(
     if settings.resume:
         earlier = _resumable(settings.resume, bound, store)
         run_id, folder, started = earlier.run, Path(earlier.folder), earlier.started
-        settings = replace(settings, schedule=_schedule_of(folder))
+        if is_committing(folder):
+            return _commit_forward(earlier, folder, store)
+        settings = replace(settings, schedule=_begun_with(folder, bound))
     else:
         run_id = new_run_id(started)
         folder = run_folder(settings.folder, run_id)
@@ -70,7 +72,7 @@ def launch(
             remember_operators(bound, store)
         finally:
             summary = run.summary.as_dict()
-            (folder / "summary.json").write_text(json.dumps(summary, indent=2, default=str), encoding="utf-8")
+            write_summary(folder, run.summary)
             if run.summary.status != "running":
                 _keep(run, bound, settings, started, datetime.now(UTC), store)
     return summary
@@ -82,15 +84,26 @@ def _resumable(run: str, bound: Bound, store: str | None) -> RunRecord:
         record = opened.get_run(run)
     if record is None:
         raise BadInput(f"--resume {run}: there is no such run; `papilio history` lists them")
-    folder = Path(record.folder)
     if record.status != "running":
         raise BadInput(f"--resume {run}: that run has ended ({record.status}); there is nothing to resume")
     if record.content_hash != bound.workflow.content_hash():
         raise BadInput(f"--resume {run}: the workflow has changed since; run it anew")
-    if not (folder / FILE).exists() or is_committing(folder):
-        recover(folder)
-        raise BadInput(f"--resume {run}: it was killed before its first step or after its last; run it anew")
     return record
+
+
+def _commit_forward(record: RunRecord, folder: Path, store: str | None) -> dict[str, Any]:
+    """A run that was killed while its targets changed: bring the others forward."""
+    if recover(folder) is None:
+        raise BadInput(f"--resume {record.run}: it is still running")
+    summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    summary |= {"status": "done", "resumed": True}
+    (folder / SUMMARY).write_text(json.dumps(summary, indent=2), encoding="utf-8")
+    remove_packs(folder / STORE, memory_folder(record.run))
+    shutil.rmtree(folder / "staged", ignore_errors=True)
+    with MetadataStore(store) as opened:
+        ended = {**vars(record), "status": "done", "finished": datetime.now(UTC), "summary": summary}
+        opened.put_run(RunRecord(**ended))
+    return summary
 
 
 def _earlier_measures(bound: Bound, schedule: ScheduleSettings, store: str | None) -> dict[str, dict[str, float]]:
@@ -104,11 +117,14 @@ def _earlier_measures(bound: Bound, schedule: ScheduleSettings, store: str | Non
     return {}
 
 
-def _schedule_of(folder: Path) -> ScheduleSettings:
-    """The settings that a killed run was begun with."""
+def _begun_with(folder: Path, bound: Bound) -> ScheduleSettings:
+    """The settings that a killed run was begun with. It goes on with the same parameters, or not at all."""
     first = next(read_steps(folder / FILE), None)
     if first is None:
         raise BadInput(f"{folder}: the run was killed before its first step; run it anew")
+    for name, value in first["values"].items():
+        if bound.values.get(name) != value:
+            raise BadInput(f"--resume: the run was begun with {name}={value}; give it the same again, by --param")
     return ScheduleSettings.from_dict(first["settings"])
 
 

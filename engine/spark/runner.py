@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -138,6 +139,16 @@ class RunSummary:
         return data
 
 
+SUMMARY = "summary.json"
+
+
+def write_summary(folder: Path, summary: RunSummary) -> None:
+    """Write a run's summary into its folder."""
+    text = json.dumps(summary.as_dict(), indent=2, default=str)
+    (folder / f"{SUMMARY}.new").write_text(text, encoding="utf-8")
+    (folder / f"{SUMMARY}.new").replace(folder / SUMMARY)
+
+
 def _missing_secrets(operator: Operator) -> list[str]:
     """The environment variables that an operator's secrets name and that are not set."""
     names = [
@@ -232,7 +243,9 @@ class Run(ABC):
         self.check()
         self.log.add(self._started_event())
         try:
-            fingerprints = self.progress.begin(self._fingerprints(), self.settings.schedule.as_dict())
+            fingerprints = self.progress.begin(
+                self._fingerprints(), self.settings.schedule.as_dict(), self.bound.values
+            )
             spark = self._open_spark()
             self._make_deliveries()
             with databases(spark, self.bound.operators.values(), self.place):
@@ -248,6 +261,8 @@ class Run(ABC):
             self._finish("cancelled", started, "the person stopped the run")
             raise RunCancelled(f"{self.bound.name}: cancelled; the targets are as they were") from None
         except BaseException as error:
+            if not self.committing:
+                self.summary.targets = {}
             self._give_up()
             self._finish("failed", started, str(error))
             raise
@@ -416,6 +431,10 @@ class Run(ABC):
         """Show the new rows on every target. From the journal's word on, a kill is mended forwards, never back."""
         for target in self.deliveries.values():
             target.check()
+        self.summary.targets = {
+            node: {"rows": target.rows(), "path": self._described(node)} for node, target in self.deliveries.items()
+        }
+        write_summary(self.folder, self.summary)  # whoever finishes this after a kill tells it
         self.journal.committing()
         self.committing = True
         # A database may still refuse, so it goes first: then nothing has changed yet, and nothing will.
@@ -427,10 +446,7 @@ class Run(ABC):
                 self.committing = number > 0
                 raise RunFailed(self._at(unit, reason_of(error))) from error
             self.journal.committed(target.node)
-            place = self._described(unit)
-            rows = target.rows()
-            self.summary.targets[unit] = {"rows": rows, "path": place}
-            self.log.add(TargetCommitted(node=unit, rows=rows, path=place))
+            self.log.add(TargetCommitted(node=unit, **self.summary.targets[unit]))
 
     def _described(self, node: str) -> str:
         operator = self.bound.operators[node]

@@ -101,3 +101,47 @@ def test_a_run_that_ended_or_changed_is_not_resumed(spark, data, tmp_path):  # n
     unknown = papilio_here("run", file, "--resume", "20200101-000000-abcdef", home=home)
     assert unknown.returncode == 2
     assert "there is no such run" in unknown.stderr
+
+
+def test_a_run_killed_while_its_targets_changed_is_brought_forward(spark, data, fused, tmp_path, monkeypatch):  # noqa: F811
+    from engine.spark.targets import FileDelivery
+
+    file = prepared(data, tmp_path)
+    home = tmp_path / "home"
+    committed = []
+
+    class Killed(BaseException):
+        """In place of a kill: nothing is cleaned up behind it."""
+
+    def commit_one(self):
+        if committed:
+            raise Killed
+        committed.append(self.node)
+        real(self)
+
+    real = FileDelivery.commit
+    with monkeypatch.context() as patch:
+        patch.setattr(FileDelivery, "commit", commit_one)
+        patch.setattr("engine.spark.launch._keep", keep_first(patch))
+        with pytest.raises(Killed):
+            papilio_here("run", file, "--run-dir", tmp_path / "run", home=home, spark=spark)
+    summary = answer(papilio_here("run", file, "--resume", the_run(tmp_path), "--json", home=home))
+    assert (summary["status"], summary["resumed"]) == ("done", True)
+    expected, fused_summary = fused
+    assert summary["targets"].keys() == fused_summary["targets"].keys()
+    found = targets(tmp_path)
+    for name, rows in expected.items():
+        assert found[name] == rows, f"{name} differs"
+
+
+def keep_first(patch):
+    """The store hears that the run began, and nothing more: as after a kill."""
+    from engine.spark import launch
+
+    kept = launch._keep
+
+    def keep(run, *rest):
+        if run.summary.status == "running":
+            kept(run, *rest)
+
+    return keep
