@@ -16,6 +16,7 @@ from engine.schedule.mixed import scheduled
 from engine.schedule.monitor import Decided
 from engine.schedule.policy import policy_named
 from engine.schedule.simulated import UnitCost
+from tests.end_to_end.helpers import papilio_here
 from tests.operators.test_plugin import EXAMPLE, ROOT, can_build
 from tests.schedule.graphs import queues, simulate, units
 from tests.schedule.test_policies import Waiting
@@ -136,3 +137,17 @@ def test_the_decision_log_shows_the_slopes(chain):
         scores = dict(entry.scores)
         assert scores[entry.activation.unit.id] == max(scores.values())
     assert any(0 < max(dict(entry.scores).values()) < chain.UNMEASURED for entry in decided)
+
+
+def test_the_command_line_runs_a_plugin_s_policy(tmp_path):
+    fig1 = ROOT / "workflows" / "fig1.butterfly.yaml"
+    options = ("--backend", "simulated", "--policy", "chain", "--plugin", EXAMPLE / "papilio_chain.py", "--json")
+    done = papilio_here("run", fig1, *options, home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert (summary["policy"], summary["status"]) == ("chain", "done")
+    by_cost = json.loads(
+        papilio_here("run", fig1, "--backend", "simulated", "--policy", "mc", "--json", home=tmp_path).stdout
+    )
+    assert summary["targets"] == by_cost["targets"]
+    assert summary["queue"]["avg_packs"] < by_cost["queue"]["avg_packs"] / 2
