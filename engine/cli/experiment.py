@@ -1,0 +1,74 @@
+"""`papilio experiment`: a paper's table or figure made again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from engine.cli.store import json_option, print_json
+
+if TYPE_CHECKING:
+    from engine.experiments.experiment import Report, Table
+
+_COLOURS = {"reproduced": "green", "not reproduced": "red", "not reproducible here": "yellow"}
+
+
+@click.command(name="experiment")
+@click.argument("name", required=False)
+@click.option("--quick", is_flag=True, help="A smaller one, in seconds.")
+@click.option("--to", "folder", type=click.Path(path_type=Path), help="Write tables (CSV) and charts (SVG) there.")
+@json_option
+def command(name: str | None, quick: bool, folder: Path | None, as_json: bool) -> None:
+    """Make a paper's table or figure again and judge its claims. Without a name (or with `list`), list them."""
+    from engine.experiments.experiment import Options, find, names
+
+    if name is None or name == "list":
+        for known in names():
+            click.echo(f"{known:<16}{(find(known).__doc__ or '').strip().splitlines()[0]}")
+        return
+    report = find(name)(Options(quick, lambda text: click.secho(text, dim=True, err=True)))
+    if as_json:
+        print_json(report.as_dict())
+    else:
+        _print(report)
+    if folder is not None:
+        for file in report.write(folder):
+            click.secho(f"written: {file}", dim=True, err=True)
+
+
+def _print(report: Report) -> None:
+    click.secho(report.title, bold=True)
+    for table in report.tables:
+        _print_table(table)
+    for claim in report.claims:
+        click.secho(f"{claim.verdict.value:<22}", fg=_COLOURS[claim.verdict.value], nl=False)
+        click.echo(f"{claim.text}\n{'':<22}{claim.figures}")
+
+
+def _print_table(table: Table) -> None:
+    def text(cell: object) -> str:
+        if cell is None:
+            return "-"
+        if isinstance(cell, float):
+            return f"{cell:,.4g}" if abs(cell) < 100 else f"{cell:,.0f}"
+        return f"{cell:,}" if isinstance(cell, int) else str(cell)
+
+    if table.title:
+        click.echo(f"\n{table.title}")
+    rows = [[text(cell) for cell in row] for row in table.rows]
+    numeric = [
+        all(isinstance(row[column], (int, float, type(None))) for row in table.rows)
+        for column in range(len(table.headings))
+    ]
+    widths = [max(map(len, column)) for column in zip(table.headings, *rows, strict=True)]
+
+    def line(cells: list[str]) -> str:
+        sides = zip(cells, widths, numeric, strict=True)
+        return "  " + "  ".join(f"{cell:>{width}}" if right else f"{cell:<{width}}" for cell, width, right in sides)
+
+    click.secho(line(list(table.headings)).rstrip(), bold=True)
+    for row in rows:
+        click.echo(line(row).rstrip())
+    click.echo()

@@ -1,0 +1,122 @@
+"""Experiments: a paper's table or figure made again, and each of its claims judged.
+
+An experiment is a module `experiment_NAME` beside this one with an `experiment(options) -> Report`. It prints nothing:
+what it found is tables, charts and claims, which the command line prints and writes.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import engine.experiments
+from engine.errors import BadInput
+from engine.experiments.svg import Chart, draw
+from engine.model.problems import did_you_mean
+
+Cell = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person may change about an experiment."""
+
+    quick: bool = False  # a smaller one, in seconds
+    say: Callable[[str], None] = lambda text: None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Figures with their headings; `name` is that of its file."""
+
+    name: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    title: str = ""
+
+
+class Verdict(StrEnum):
+    """What became of a claim."""
+
+    REPRODUCED = "reproduced"
+    NOT_REPRODUCED = "not reproduced"
+    NOT_REPRODUCIBLE = "not reproducible here"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something the paper says, and what was found."""
+
+    text: str
+    verdict: Verdict
+    figures: str  # what was found, in figures; of what cannot be found out here, why not
+
+
+def judged(text: str, holds: bool, figures: str) -> Claim:
+    """A claim that can be tested here."""
+    return Claim(text, Verdict.REPRODUCED if holds else Verdict.NOT_REPRODUCED, figures)
+
+
+@dataclass
+class Report:
+    """What an experiment found."""
+
+    title: str
+    tables: list[Table] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as the command line's JSON has it."""
+        return {
+            "title": self.title,
+            "tables": {
+                table.name: [dict(zip(table.headings, row, strict=True)) for row in table.rows] for table in self.tables
+            },
+            "claims": [
+                {"claim": claim.text, "verdict": claim.verdict.value, "figures": claim.figures} for claim in self.claims
+            ],
+        }
+
+    def write(self, folder: Path) -> list[Path]:
+        """A CSV file for each table, an SVG picture for each chart, and the claims."""
+        folder.mkdir(parents=True, exist_ok=True)
+        written = []
+        for table in self.tables:
+            file = folder / f"{table.name}.csv"
+            with file.open("w", encoding="utf-8", newline="") as out:
+                writer = csv.writer(out, lineterminator="\n")
+                writer.writerow(table.headings)
+                writer.writerows(table.rows)
+            written.append(file)
+        for chart in self.charts:
+            file = folder / f"{chart.name}.svg"
+            file.write_text(draw(chart), encoding="utf-8")
+            written.append(file)
+        file = folder / "report.json"
+        file.write_text(json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        return [*written, file]
+
+
+def names() -> list[str]:
+    """The experiments there are."""
+    modules = (info.name for info in pkgutil.iter_modules(engine.experiments.__path__))
+    return sorted(
+        name.removeprefix("experiment_").replace("_", "-") for name in modules if name.startswith("experiment_")
+    )
+
+
+def find(name: str) -> Callable[[Options], Report]:
+    """An experiment by its name."""
+    if name not in names():
+        raise BadInput(f"there is no experiment `{name}`{did_you_mean(name, names())}; there are {', '.join(names())}")
+    module = importlib.import_module(f"engine.experiments.experiment_{name.replace('-', '_')}")
+    found: Callable[[Options], Report] = module.experiment
+    return found

@@ -1,0 +1,99 @@
+"""`papilio experiment`: found by name, printed, written, and honest about each claim."""
+
+from __future__ import annotations
+
+import csv
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from engine.errors import BadInput
+from engine.experiments.experiment import Options, Report, Table, Verdict, find, judged, names
+from engine.experiments.svg import Chart, draw
+from tests.end_to_end.helpers import papilio_here
+from tests.plan.published import FIG_6, FIG_9
+
+PLANNING = ["plan-fig10", "plan-fig6", "plan-fig7", "plan-fig9"]
+
+
+def test_experiments_are_found_by_their_files_and_a_wrong_name_gets_the_near_one(tmp_path):
+    assert set(PLANNING) <= set(names())
+    listed = papilio_here("experiment", home=tmp_path).stdout
+    assert all(name in listed for name in names())
+    assert papilio_here("experiment", "list", home=tmp_path).stdout == listed
+    with pytest.raises(BadInput, match="no experiment `plan-fig66`; did you mean `plan-fig6`"):
+        find("plan-fig66")
+
+
+@pytest.mark.parametrize("name", PLANNING)
+def test_a_planning_experiment_writes_its_tables_charts_and_claims(name, tmp_path):
+    done = papilio_here("experiment", name, "--quick", "--to", tmp_path / "out", home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["claims"]
+    for claim in report["claims"]:
+        assert claim["verdict"] in [verdict.value for verdict in Verdict]
+        assert claim["claim"] in done.stdout
+        assert claim["figures"] in done.stdout
+    for table, rows in report["tables"].items():
+        with (tmp_path / "out" / f"{table}.csv").open() as file:
+            assert len(list(csv.reader(file))) == len(rows) + 1
+    pictures = list((tmp_path / "out").glob("*.svg"))
+    assert pictures
+    for picture in pictures:
+        assert ElementTree.parse(picture).getroot().tag.endswith("svg")
+
+
+@pytest.mark.parametrize(("name", "published"), [("plan-fig6", FIG_6), ("plan-fig9", FIG_9)])
+def test_the_published_tables_are_reproduced(name, published):
+    report = find(name)(Options(quick=True))
+    rows = [(row[8], row[0], row[2], row[4]) for row in report.tables[0].rows]
+    assert rows == published
+    first = {claim.text: claim.verdict for claim in report.claims}
+    assert first["the ten cheapest plans with their costs, in this order"] is Verdict.REPRODUCED
+
+
+def test_the_wings_of_figure_10_have_the_printed_shapes_and_both_searches_agree():
+    table = find("plan-fig10")(Options(quick=True)).tables[0]
+    shapes = [tuple(row[1:5]) for row in table.rows]
+    assert [(nodes, depth, places) for nodes, depth, _, places in shapes] == [
+        (8, 4, 2),
+        (10, 6, 3),
+        (14, 4, 3),
+        (15, 6, 6),
+    ]
+    assert [row[9] for row in table.rows] == ["yes"] * 4
+
+
+def test_a_claim_that_does_not_hold_is_not_called_reproduced():
+    assert judged("x", False, "1 of 2").verdict is Verdict.NOT_REPRODUCED
+    assert judged("x", True, "2 of 2").verdict is Verdict.REPRODUCED
+
+
+def test_a_report_as_json_has_rows_by_their_headings(tmp_path):
+    report = Report("t", [Table("a", ("x", "y"), [(1, "<&>"), (2, None)])])
+    assert report.as_dict()["tables"] == {"a": [{"x": 1, "y": "<&>"}, {"x": 2, "y": None}]}
+    assert [file.name for file in report.write(tmp_path)] == ["a.csv", "report.json"]
+
+
+@pytest.mark.parametrize("bars", [False, True])
+@pytest.mark.parametrize("log_y", [False, True])
+def test_a_chart_draws_every_point_inside_its_frame(bars, log_y):
+    chart = Chart(
+        "c", "a < b", "x", "y", {"one": [1, 10, 100], "two & more": [3, float("nan"), 0.5]}, [1, 2, 5], bars, log_y
+    )
+    root = ElementTree.fromstring(draw(chart))
+    space = "{http://www.w3.org/2000/svg}"
+    circles = list(root.iter(f"{space}circle"))
+    assert len(circles) == (0 if bars else 5)
+    for circle in circles:
+        assert 0 <= float(circle.get("cx", "-1")) <= 720
+        assert 0 <= float(circle.get("cy", "-1")) <= 420
+    for rect in root.iter(f"{space}rect"):
+        assert float(rect.get("height", "-1")) >= 0
+
+
+def test_a_chart_of_nothing_is_still_a_picture():
+    assert ElementTree.fromstring(draw(Chart("c", "t", "x", "y", {})))
+    ElementTree.fromstring(draw(Chart("c", "t", "x", "y", {"zero": [0.0]}, ["a"], bars=True)))
