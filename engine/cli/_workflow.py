@@ -15,6 +15,8 @@ from engine.errors import BadInput
 
 if TYPE_CHECKING:
     from engine.model.binding import Bound
+    from engine.model.file import WorkflowFile
+    from engine.model.workflow import Workflow
 
 
 @dataclass(frozen=True)
@@ -29,15 +31,28 @@ class Given:
 
     def open(self) -> Bound:
         """Read the file and bind it. What is wrong with it is in its problems; what cannot be read raises."""
-        from engine.model.binding import bind
         from engine.model.file import load
-        from engine.operators import catalogue, load_plugin_file
-        from engine.store.sources import SourceSchemas
+        from engine.operators import load_plugin_file
 
         for plugin in self.plugins:
             load_plugin_file(plugin)
+        return self._bind(load(self.file))
+
+    def rebound(self, bound: Bound, workflow: Workflow) -> Bound:
+        """Another workflow in the place of the one that was opened: same folder, parameters and settings."""
+        from engine.model.file import WorkflowFile
+
+        again = self._bind(WorkflowFile(workflow, bound.file or self.file))
+        again.raise_errors()
+        return again
+
+    def _bind(self, file: WorkflowFile) -> Bound:
+        from engine.model.binding import bind
+        from engine.operators import catalogue
+        from engine.store.sources import SourceSchemas
+
         return bind(
-            load(self.file),
+            file,
             catalogue(),
             parameters=dict(_pair(text, "--param") for text in self.params),
             settings=dict(_setting(text) for text in self.sets),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,11 +14,14 @@ from engine.cli.store import json_option, print_json
 from engine.errors import BadInput
 
 if TYPE_CHECKING:
+    from engine.model.binding import Bound
     from engine.plan.constraints import Limit
     from engine.plan.costs import CostModel
+    from engine.plan.graph import Graph
     from engine.plan.planner import Ranking
     from engine.plan.rows import Rows
     from engine.plan.space import Plan
+    from engine.plan.views import Rewrite
 
 
 @click.command(name="plan")
@@ -43,6 +48,10 @@ if TYPE_CHECKING:
 @click.option("--limit", "limits", multiple=True, metavar="NODE,NODE=COST", help="What a part may cost at most.")
 @click.option("--resumption", type=float, metavar="COST", help="What may have to be done again after a failure.")
 @click.option("--signature", metavar="TEXT", help="Only this plan, written as a signature.")
+@click.option(
+    "--rewrite", "nodes", multiple=True, metavar="NODE|all", help="Take an offer: answer it from a finer view."
+)
+@click.option("--write", type=click.Path(path_type=Path), metavar="FILE", help="Save the workflow with these rewrites.")
 @click.option("--explain", is_flag=True, help="Say what each line of the first plan costs, and why.")
 @json_option
 def command(
@@ -56,20 +65,21 @@ def command(
     limits: tuple[str, ...],
     resumption: float | None,
     signature: str | None,
+    nodes: tuple[str, ...],
+    write: Path | None,
     explain: bool,
     as_json: bool,
 ) -> None:
     """List the cheapest physical implementations of a workflow, with their sorters."""
     from engine.plan.constraints import constraints
-    from engine.plan.costs import cost_model
+    from engine.plan.costs import cost_model, units
     from engine.plan.graph import graph_of
-    from engine.plan.planner import Search, rank
+    from engine.plan.planner import Search, only, rank
     from engine.store.statistics import known_rows
 
     bound = given.open()
     bound.raise_errors()
     rows = known_rows(bound, given.store)
-    graph = graph_of(bound, rows)
     model = cost_model(costs)
     try:
         asked = constraints(
@@ -80,20 +90,64 @@ def command(
             resumption=resumption,
             planning=bound.workflow.plan,
         )
+        views = _Views(given, bound, rows, lambda graph: units(rank(graph, model, asked, 1).best.cost))
+        bound, rows = views.take(nodes, write)
+        graph = graph_of(bound, rows)
         begun = time.perf_counter()
         if signature is None:
             ranking = rank(graph, model, asked, top, Search(search))
         else:
-            from engine.plan.planner import only
-
             ranking = only(signature, graph, model, asked)
         seconds = time.perf_counter() - begun
     except BadInput as error:
         raise BadInput(f"{given.file}: {error}") from None
     if as_json:
-        _print_json(ranking, seconds, rows, model, explain)
+        _print_json(ranking, seconds, rows, model, explain, views.left())
     else:
-        _print(ranking, seconds, rows, model, explain)
+        _print(ranking, seconds, rows, model, explain, views.left())
+
+
+class _Views:
+    """The aggregates that finer ones can answer: what is offered, and the workflow with what was taken."""
+
+    def __init__(self, given: Given, bound: Bound, rows: Rows, cost: Callable[[Graph], float]) -> None:
+        from engine.plan.views import offers
+
+        self.given, self.bound, self.rows, self.cost = given, bound, rows, cost
+        self.offers = offers(bound, rows)
+        self.taken: list[Rewrite] = []
+
+    def take(self, nodes: tuple[str, ...], write: Path | None) -> tuple[Bound, Rows]:
+        """The workflow with some offers taken, and its rows."""
+        from engine.model.file import save
+        from engine.plan.views import chosen, rewritten
+
+        if write is not None and not nodes:
+            raise BadInput(f"--write {write}: there is nothing to save without --rewrite")
+        self.taken = chosen(self.offers, nodes)
+        if not self.taken:
+            return self.bound, self.rows
+        if write is not None:
+            save(rewritten(self.bound.workflow, self.taken, self.rows), write)
+        return self._with(self.taken)
+
+    def left(self) -> list[tuple[Rewrite, float]]:
+        """The offers that were not taken, each with what the best plan costs if it is."""
+        from engine.plan.graph import graph_of
+
+        return [
+            (offer, self.cost(graph_of(*self._with([*self.taken, offer]))))
+            for offer in self.offers
+            if offer not in self.taken
+        ]
+
+    def _with(self, rewrites: list[Rewrite]) -> tuple[Bound, Rows]:
+        from engine.plan.rows import rows_of
+        from engine.plan.views import recorded_after, rewritten
+        from engine.store.statistics import source_rows
+
+        bound = self.given.rebound(self.bound, rewritten(self.bound.workflow, rewrites, self.rows))
+        return bound, rows_of(bound, source_rows(bound), recorded_after(self.rows, rewrites))
 
 
 def _choice(text: str, option: str) -> tuple[str, str]:
@@ -116,7 +170,9 @@ def _limit(text: str) -> Limit:
     return limit
 
 
-def _print_json(ranking: Ranking, seconds: float, rows: Rows, model: CostModel, explain: bool) -> None:
+def _print_json(
+    ranking: Ranking, seconds: float, rows: Rows, model: CostModel, explain: bool, left: list[tuple[Rewrite, float]]
+) -> None:
     from engine.plan.explain import as_dict
 
     print_json(
@@ -130,11 +186,26 @@ def _print_json(ranking: Ranking, seconds: float, rows: Rows, model: CostModel, 
             "top": [as_dict(ranking, plan, explain) for plan in ranking.plans],
             "rows": {node: {"rows": rows.out(node), "from": rows.origins[node].value} for node in rows.totals},
             "remarks": list(ranking.remarks),
+            "rewrites": [
+                {
+                    "node": offer.node,
+                    "finer": offer.finer,
+                    "reads": ".".join(offer.source),
+                    "expressions": dict(offer.expressions),
+                    "rows_now": offer.rows_now,
+                    "rows_then": offer.rows_then,
+                    "exact": offer.exact,
+                    "best_cost": round(cost),
+                }
+                for offer, cost in left
+            ],
         }
     )
 
 
-def _print(ranking: Ranking, seconds: float, rows: Rows, model: CostModel, explain: bool) -> None:
+def _print(
+    ranking: Ranking, seconds: float, rows: Rows, model: CostModel, explain: bool, left: list[tuple[Rewrite, float]]
+) -> None:
     from engine.plan.costs import units
 
     width = max(len(f"{units(plan.cost):,.0f}") for plan in ranking.plans)
@@ -156,6 +227,9 @@ def _print(ranking: Ranking, seconds: float, rows: Rows, model: CostModel, expla
     )
     for remark in ranking.remarks:
         click.secho(remark, fg="yellow", err=True)
+    for offer, cost in left:
+        change = f"the best plan costs {cost:,.0f} then, {units(ranking.best.cost):,.0f} now"
+        click.secho(f"Offer: {offer.text()}; {change} (--rewrite {offer.node})", fg="green", err=True)
     assumed = rows.assumed()
     if assumed:
         names = ", ".join(f"{node} ({rows.out(node):,})" for node in assumed[:8])

@@ -9,6 +9,7 @@ from html import escape
 
 WIDTH, HEIGHT = 720, 420
 LEFT, RIGHT, TOP, BOTTOM = 84, 24, 52, 64
+LABELS = 16  # at most so many stand below an axis
 COLOURS = ("#2b6cb0", "#dd6b20", "#2f855a", "#b83280", "#6b46c1", "#c53030", "#4a5568", "#b7791f")
 
 
@@ -84,7 +85,8 @@ def _axes(chart: Chart, scale: _Scale) -> Iterable[str]:
         y = scale.y(tick)
         yield f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}" stroke="#e2e8f0"/>'
         yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{_number(tick)}</text>'
-    for index, value in enumerate(chart.xs):
+    every = max(math.ceil(len(chart.xs) / LABELS), 1)
+    for index, value in list(enumerate(chart.xs))[::every]:
         text = value if isinstance(value, str) else _number(value)
         yield f'<text x="{scale.x(index, value):.1f}" y="{bottom + 18}" text-anchor="middle">{escape(text)}</text>'
     yield f'<line x1="{LEFT}" y1="{bottom}" x2="{WIDTH - RIGHT}" y2="{bottom}" stroke="#4a5568"/>'
