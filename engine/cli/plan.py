@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -36,6 +36,12 @@ if TYPE_CHECKING:
     help="What a step costs: rows as the paper counts them, or measured microseconds.",
 )
 @click.option(
+    "--prices",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Microseconds for a row of each step, as `papilio bench plan-steps` writes them.",
+)
+@click.option(
     "--search",
     type=click.Choice(["fast", "exhaustive"]),
     default="fast",
@@ -58,6 +64,7 @@ def command(
     given: Given,
     top: int,
     costs: str,
+    prices: Path | None,
     search: str,
     pins: tuple[str, ...],
     bans: tuple[str, ...],
@@ -80,7 +87,7 @@ def command(
     bound = given.open()
     bound.raise_errors()
     rows = known_rows(bound, given.store)
-    model = cost_model(costs)
+    model = cost_model(costs, _prices(prices, costs))
     try:
         asked = constraints(
             [_choice(text, "--pin") for text in pins],
@@ -148,6 +155,24 @@ class _Views:
 
         bound = self.given.rebound(self.bound, rewritten(self.bound.workflow, rewrites, self.rows))
         return bound, rows_of(bound, source_rows(bound), recorded_after(self.rows, rewrites))
+
+
+def _prices(file: Path | None, costs: str) -> dict[str, Any] | None:
+    import json
+
+    from engine.model.file import read_text
+
+    if file is None:
+        return None
+    if costs != "measured":
+        raise BadInput(f"--prices {file}: prices are for --cost measured")
+    try:
+        found = json.loads(read_text(file))
+    except ValueError as error:
+        raise BadInput(f"{file}: {error}") from None
+    if not isinstance(found, dict):
+        raise BadInput(f"{file}: steps with their prices are expected")
+    return found
 
 
 def _choice(text: str, option: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import permutations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ARRANGED = 3  # a grouping of up to so many columns is offered in every arrangement; a longer one as it is written
 
@@ -336,6 +336,8 @@ class Physical:
     named: bool = False
     minds: tuple[bool, ...] = (True,)  # by input: whether its order can make a difference, here or behind it
     same: Mapping[str, str] = field(default_factory=dict)  # columns behind the operator that equal another one
+    # By implementation, the operator's own settings that ask Spark for it; none where Spark's choice is as good.
+    asks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def black_box(passing: Passing | None = None) -> Physical:
@@ -378,6 +380,7 @@ def joining(
     ways: Sequence[str] = JOINS,
     keeps_order: bool = False,
     same: Mapping[str, str] | None = None,
+    asks: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Physical:
     """Two inputs meet by their keys. `ways` are the implementations that can do it.
 
@@ -399,6 +402,7 @@ def joining(
         named=True,
         minds=(keyed or keeps_order, keyed),
         same={**passing.same_behind(), **(same or {})},
+        asks=asks or {},
     )
 
 

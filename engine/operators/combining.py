@@ -146,6 +146,9 @@ _WAYS: dict[JoinForm, tuple[str, ...]] = {
     JoinForm.NESTED_LOOPS: ("NL",),
 }
 
+# The form that asks Spark for an implementation.
+_ASKED = {"MJ": JoinForm.MERGE, "SMJ": JoinForm.MERGE, "HJ": JoinForm.HASH, "NL": JoinForm.NESTED_LOOPS}
+
 
 class JoinKey(Settings):
     """Two columns that must be equal."""
@@ -284,7 +287,8 @@ class Join(Operator):
         # Rows that only the right has stand in no order of the left's keys.
         outer = self.kind in (JoinKind.RIGHT, JoinKind.FULL)
         passing = known.passing("left", only=True) if outer else known.passing("left")
-        return joining(left, right, passing, ways=ways, same=same)
+        asks = {way: {"form": form.value} for way, form in _ASKED.items()} if self.form is JoinForm.AUTO else {}
+        return joining(left, right, passing, ways=ways, same=same, asks=asks)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         left, right = inputs.of("left"), inputs.of("right")
@@ -446,7 +450,8 @@ class Lookup(Operator, Refusing):
         left = [known.name(key.main, "main") for key in self.keys]
         right = [known.name(key.reference, "reference") for key in self.keys]
         passing = known.passing("main", lost=[item.name for item in self.take])
-        return joining(left, right, passing, ways=("MJ", "HJ", "SMJ"), keeps_order=True)
+        asks = {"MJ": {"broadcast": False}, "SMJ": {"broadcast": False}, "HJ": {"broadcast": True}}
+        return joining(left, right, passing, ways=("MJ", "HJ", "SMJ"), keeps_order=True, asks=asks)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         main = inputs.of("main")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from engine.errors import BadInput
 from engine.model.physical import Step, Steps
@@ -85,9 +85,22 @@ class MeasuredCosts:
         return round(count * price * MILLIONTHS)
 
 
-def cost_model(name: str) -> CostModel:
-    """A cost model by its name."""
-    models: dict[str, CostModel] = {"paper": PaperCosts(), "measured": MeasuredCosts()}
+def cost_model(name: str, prices_us: Mapping[str, Any] | None = None) -> CostModel:
+    """A cost model by its name; `prices_us` are for the measured one, by the names of the steps."""
+    models: dict[str, CostModel] = {"paper": PaperCosts(), "measured": MeasuredCosts(_prices(prices_us or {}))}
     if name not in models:
         raise BadInput(f"there is no cost model `{name}`{did_you_mean(name, models)}; there are {', '.join(models)}")
     return models[name]
+
+
+def _prices(given: Mapping[str, Any]) -> Mapping[Step, float]:
+    """Prices over those that are built in."""
+    prices = dict(MEASURED_US)
+    known = [step.value for step in Step]
+    for name, price in given.items():
+        if name not in known:
+            raise BadInput(f"there is no step `{name}`{did_you_mean(name, known)}; there are {', '.join(known)}")
+        if isinstance(price, bool) or not isinstance(price, (int, float)) or not 0 <= price < math.inf:
+            raise BadInput(f"the price of `{name}` is {price!r}, not a number of microseconds")
+        prices[Step(name)] = price
+    return prices

@@ -1,0 +1,129 @@
+"""What the planner's elementary steps cost on this machine: micro-benchmarks for the measured cost model."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from engine.experiments.bench import Contender, Options, Report
+from engine.model.physical import Step
+
+ROWS = 2_000_000  # of scale 1
+PAIRED = 12_000  # rows on each side of the nested loops, at any scale
+PRICES_FILE = "plan_prices.json"
+
+
+def benchmark(options: Options) -> Report:
+    """Scan, sort, merge, hash, emit and pair rows on Spark; writes the prices that `papilio plan --prices` reads."""
+    from engine.spark.session import SparkSettings, close_session, open_session
+
+    rows = round(ROWS * (options.scale or 1))
+    options.folder.mkdir(parents=True, exist_ok=True)
+    data = options.folder / f"steps-{rows}.parquet"
+    if not data.exists():
+        options.say(f"{rows:,} rows")
+        _generate(data, rows)
+    # Adaptive execution plans anew while it runs; here each step is to be what it is called.
+    spark = open_session(SparkSettings(extra={"spark.sql.adaptive.enabled": "false"}, log=options.folder / "spark.log"))
+    try:
+        return _measured(spark, data, rows, options)
+    finally:
+        close_session(spark)
+
+
+def _measured(spark: Any, data: Path, rows: int, options: Options) -> Report:
+    table = spark.read.parquet(str(data))
+    parts = spark.sparkContext.defaultParallelism * 2
+    spark.conf.set("spark.sql.shuffle.partitions", str(parts))
+    in_order = [
+        table.select("a", name).repartition(parts, "a").sortWithinPartitions("a").persist() for name in ("b", "c")
+    ]  # fmt: skip
+    for frame in in_order:
+        frame.count()
+    left, right = (table.select("a", name) for name in ("b", "c"))
+    small = spark.range(PAIRED)
+    pairs = (
+        small.withColumnRenamed("id", "i").crossJoin(small.withColumnRenamed("id", "j")).where("i * 7 % 11 = j % 13")
+    )
+    steps: dict[str, Callable[[], Any]] = {
+        "read": lambda: table,
+        "filter": lambda: table.where("a % 7 <> 3 AND b > 10"),
+        "sort": lambda: table.repartition(parts, "a").sortWithinPartitions("a"),
+        "hash-based aggregate": lambda: table.groupBy("a").sum("c"),
+        "merge join in order": lambda: in_order[0].join(in_order[1].hint("merge"), "a"),
+        "hash join": lambda: left.join(right.hint("shuffle_hash"), "a"),
+        "sort-merge join": lambda: left.join(right.hint("merge"), "a"),
+        "nested loops": lambda: pairs,
+    }
+    assert "Exchange" not in _plan(steps["merge join in order"]()), "the sorted inputs are not used"
+    report = Report({name: Contender() for name in steps})
+    for number in range(options.rounds + 1):  # the first warms up
+        for name, build in steps.items():
+            options.say(f"round {number}: {name}")
+            begun = time.perf_counter()
+            build().write.format("noop").mode("overwrite").save()
+            if number:
+                report.contenders[name].seconds.append(time.perf_counter() - begun)
+    joined = in_order[0].join(in_order[1], "a").count()
+    prices = _prices({name: statistics.median(one.seconds) for name, one in report.contenders.items()}, rows)
+    file = options.folder / PRICES_FILE
+    file.write_text(
+        json.dumps({step.value: price for step, price in prices.items()}, indent=2) + "\n", encoding="utf-8"
+    )
+    report.facts = {
+        "rows": rows,
+        "rows joined": joined,
+        "µs for a row": {step.value: round(price, 5) for step, price in prices.items()},
+        "written": str(file),
+    }
+    report.claims = _judged(report, prices, rows, joined)
+    report.ratio("sort-merge join", "hash join")
+    report.ratio("sort-merge join", "merge join in order")
+    return report
+
+
+def _generate(file: Path, rows: int) -> None:
+    import numpy
+    import pyarrow
+    from pyarrow import parquet
+
+    chance = numpy.random.default_rng(7)
+    columns = {name: chance.integers(0, rows // 2, rows, dtype="int64") for name in ("a", "b", "c")}
+    parquet.write_table(pyarrow.table(columns), file, row_group_size=max(rows // 8, 1))
+
+
+def _plan(frame: Any) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def _prices(seconds: dict[str, float], rows: int) -> dict[Step, float]:
+    """Microseconds for a row of each step: what a query took beyond reading its rows."""
+    us = {name: value * 1_000_000 for name, value in seconds.items()}
+    return {
+        Step.SCAN: us["filter"] / rows,
+        Step.SORT: max(us["sort"] - us["read"], 0) / (rows * math.log2(rows)),
+        Step.MERGE: us["merge join in order"] / (2 * rows),
+        Step.HASH: max(us["hash-based aggregate"] - us["read"], 0) / rows,
+        Step.EMIT: us["read"] / rows,
+        Step.PAIR: us["nested loops"] / PAIRED**2,
+    }
+
+
+def _judged(report: Report, prices: dict[Step, float], rows: int, joined: int) -> dict[str, bool]:
+    """Whether the prices rank two joins, which they were not taken from, as the clock does."""
+    sort = 2 * rows * math.log2(rows) * prices[Step.SORT] + 2 * rows * prices[Step.MERGE]
+    hashing = 2 * rows * prices[Step.HASH] + joined * prices[Step.EMIT]
+    report.facts["predicted s"] = {"sort-merge join": round(sort / 1e6, 3), "hash join": round(hashing / 1e6, 3)}
+    clock = {name: statistics.median(report.contenders[name].seconds) for name in ("sort-merge join", "hash join")}
+    same = (sort > hashing) == (clock["sort-merge join"] > clock["hash join"])
+    return {
+        "rows in order are joined faster than rows that are sorted first": (
+            statistics.median(report.contenders["merge join in order"].seconds) < clock["sort-merge join"]
+        ),
+        "the prices rank hash join and sort-merge join as the clock does": same,
+    }
