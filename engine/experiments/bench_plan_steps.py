@@ -24,10 +24,7 @@ def benchmark(options: Options) -> Report:
 
     rows = round(ROWS * (options.scale or 1))
     options.folder.mkdir(parents=True, exist_ok=True)
-    data = options.folder / f"steps-{rows}.parquet"
-    if not data.exists():
-        options.say(f"{rows:,} rows")
-        _generate(data, rows)
+    data = generate(options.folder, rows)
     # Adaptive execution plans anew while it runs; here each step is to be what it is called.
     spark = open_session(SparkSettings(extra={"spark.sql.adaptive.enabled": "false"}, log=options.folder / "spark.log"))
     try:
@@ -87,14 +84,18 @@ def _measured(spark: Any, data: Path, rows: int, options: Options) -> Report:
     return report
 
 
-def _generate(file: Path, rows: int) -> None:
+def generate(folder: Path, rows: int) -> Path:
+    """A table of three columns of whole numbers, each value about twice; made once."""
     import numpy
     import pyarrow
     from pyarrow import parquet
 
-    chance = numpy.random.default_rng(7)
-    columns = {name: chance.integers(0, rows // 2, rows, dtype="int64") for name in ("a", "b", "c")}
-    parquet.write_table(pyarrow.table(columns), file, row_group_size=max(rows // 8, 1))
+    file = folder / f"steps-{rows}.parquet"
+    if not file.exists():
+        chance = numpy.random.default_rng(7)
+        columns = {name: chance.integers(0, rows // 2, rows, dtype="int64") for name in ("a", "b", "c")}
+        parquet.write_table(pyarrow.table(columns), file, row_group_size=max(rows // 8, 1))
+    return file
 
 
 def _plan(frame: Any) -> str:
