@@ -5,17 +5,13 @@ A benchmark is a module `bench_NAME` beside this one with a `benchmark(options) 
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import engine.experiments
-from engine.errors import BadInput
-from engine.model.problems import did_you_mean
+from engine.experiments import named
 
 
 @dataclass(frozen=True)
@@ -77,14 +73,10 @@ class Report:
 
 def names() -> list[str]:
     """The benchmarks there are."""
-    modules = (info.name for info in pkgutil.iter_modules(engine.experiments.__path__))
-    return sorted(name.removeprefix("bench_").replace("_", "-") for name in modules if name.startswith("bench_"))
+    return named.names("bench")
 
 
 def find(name: str) -> Callable[[Options], Report]:
     """A benchmark by its name."""
-    if name not in names():
-        raise BadInput(f"there is no benchmark `{name}`{did_you_mean(name, names())}; there are {', '.join(names())}")
-    module = importlib.import_module(f"engine.experiments.bench_{name.replace('-', '_')}")
-    found: Callable[[Options], Report] = module.benchmark
+    found: Callable[[Options], Report] = named.find("bench", name, "benchmark")
     return found

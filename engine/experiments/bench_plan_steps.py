@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.experiments.bench import Contender, Options, Report
-from engine.model.physical import Step
+from engine.model.physical import Step, ordered_by
 
 ROWS = 2_000_000  # of scale 1
 PAIRED = 12_000  # rows on each side of the nested loops, at any scale
@@ -34,14 +34,17 @@ def benchmark(options: Options) -> Report:
 
 
 def _measured(spark: Any, data: Path, rows: int, options: Options) -> Report:
+    from engine.spark.sorted_staging import SETTINGS, SortedStage
+
     table = spark.read.parquet(str(data))
     parts = spark.sparkContext.defaultParallelism * 2
     spark.conf.set("spark.sql.shuffle.partitions", str(parts))
-    in_order = [
-        table.select("a", name).repartition(parts, "a").sortWithinPartitions("a").persist() for name in ("b", "c")
-    ]  # fmt: skip
-    for frame in in_order:
-        frame.count()
+    for setting, value in SETTINGS.items():
+        spark.conf.set(setting, value)
+    stages = [SortedStage(f"papilio_{name}", options.folder / name, ordered_by("a"), parts) for name in ("b", "c")]
+    for stage in stages:
+        stage.write(table.select("a", stage.folder.name))
+    in_order = [stage.read(spark) for stage in stages]
     left, right = (table.select("a", name) for name in ("b", "c"))
     small = spark.range(PAIRED)
     pairs = (
@@ -67,6 +70,8 @@ def _measured(spark: Any, data: Path, rows: int, options: Options) -> Report:
             if number:
                 report.contenders[name].seconds.append(time.perf_counter() - begun)
     joined = in_order[0].join(in_order[1], "a").count()
+    for stage in stages:
+        stage.delete(spark)
     prices = _prices({name: statistics.median(one.seconds) for name, one in report.contenders.items()}, rows)
     file = options.folder / PRICES_FILE
     file.write_text(

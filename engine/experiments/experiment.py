@@ -7,19 +7,15 @@ what it found is tables, charts and claims, which the command line prints and wr
 from __future__ import annotations
 
 import csv
-import importlib
 import json
-import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import engine.experiments
-from engine.errors import BadInput
+from engine.experiments import named
 from engine.experiments.svg import Chart, draw
-from engine.model.problems import did_you_mean
 
 Cell = str | int | float | None
 
@@ -107,16 +103,10 @@ class Report:
 
 def names() -> list[str]:
     """The experiments there are."""
-    modules = (info.name for info in pkgutil.iter_modules(engine.experiments.__path__))
-    return sorted(
-        name.removeprefix("experiment_").replace("_", "-") for name in modules if name.startswith("experiment_")
-    )
+    return named.names("experiment")
 
 
 def find(name: str) -> Callable[[Options], Report]:
     """An experiment by its name."""
-    if name not in names():
-        raise BadInput(f"there is no experiment `{name}`{did_you_mean(name, names())}; there are {', '.join(names())}")
-    module = importlib.import_module(f"engine.experiments.experiment_{name.replace('-', '_')}")
-    found: Callable[[Options], Report] = module.experiment
+    found: Callable[[Options], Report] = named.find("experiment", name, "experiment")
     return found

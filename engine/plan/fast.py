@@ -7,6 +7,7 @@ the neighbouring orders the best few partial plans. A butterfly is nearly a tree
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from itertools import product
@@ -169,10 +170,23 @@ def _eliminate(factors: list[Factor[_T]], algebra: Algebra[_T]) -> _T:
     for factor in factors:
         if not factor.scope:
             result = algebra.times(result, factor.table.get((), algebra.nothing))
-    waiting = dict.fromkeys(by_variable)
-    while waiting:
-        variable = min(waiting, key=lambda one: _effort(by_variable[one]))
-        del waiting[variable]
+    efforts: dict[Variable, tuple[int, int]] = {}
+    queue: list[tuple[tuple[int, int], int, Variable]] = []
+    turn = 0
+
+    def wait(variable: Variable) -> None:
+        nonlocal turn
+        turn += 1
+        efforts[variable] = _effort(by_variable[variable])
+        heapq.heappush(queue, (efforts[variable], turn, variable))
+
+    for variable in by_variable:
+        wait(variable)
+    while queue:
+        effort, _, variable = heapq.heappop(queue)
+        if efforts.get(variable) != effort:
+            continue  # it is done, or waits with what its neighbours made of it
+        del efforts[variable]
         joined = sorted(by_variable.pop(variable), key=lambda factor: len(factor.table))
         product_ = joined[0]
         for factor in joined[1:]:
@@ -183,6 +197,7 @@ def _eliminate(factors: list[Factor[_T]], algebra: Algebra[_T]) -> _T:
         gone = {id(factor) for factor in joined}
         for other in left.scope:
             by_variable[other] = [*(one for one in by_variable[other] if id(one) not in gone), left]
+            wait(other)
     return result
 
 
