@@ -114,3 +114,26 @@ def test_rows_come_from_footers_and_from_the_last_run_and_what_is_assumed_is_sai
     found = answer(papilio_here("plan", file, "--json", home=tmp_path))
     assert found["rows"]["f"] == {"rows": 10, "from": "run"}
     assert found["rows"]["s"] == {"rows": 1_000, "from": "run"}
+
+
+def test_prices_of_this_machine_go_over_the_built_in_ones(tmp_path):
+    file = small(tmp_path)
+    prices = tmp_path / "prices.json"
+    prices.write_text('{"scan": 3.5}')
+    measured = ["--cost", "measured"]
+    found = answer(
+        papilio_here("plan", file, "--forbid", "f=SF", *measured, "--prices", prices, "--json", home=tmp_path)
+    )
+    assert found["top"][0]["cost"] == round(1_234 * 3.5)
+    assert found["unit"] == "µs"
+    for text, options, message in (
+        ('{"scann": 1}', measured, "there is no step `scann`; did you mean `scan`?"),
+        ('{"scan": -1}', measured, "the price of `scan` is -1"),
+        ("[1]", measured, "steps with their prices are expected"),
+        ("{", measured, "prices.json"),
+        ("{}", [], "prices are for --cost measured"),
+    ):
+        prices.write_text(text)
+        done = papilio_here("plan", file, *options, "--prices", prices, home=tmp_path)
+        assert done.returncode == 2
+        assert message in done.stderr

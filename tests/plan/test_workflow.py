@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 
 from engine.model.binding import Bound, bind
-from engine.model.file import to_yaml, workflow_from
+from engine.model.file import load, to_yaml, workflow_from
 from engine.model.physical import Physical, order_text
 from engine.model.workflow import Workflow
 from engine.operators import catalogue
 from engine.plan.constraints import constraints
 from engine.plan.costs import MeasuredCosts, PaperCosts, units
 from engine.plan.graph import Activity, Graph, Recordset, graph_of
-from engine.plan.planner import rank
+from engine.plan.planner import only, rank
 from engine.plan.rows import Origin, Recorded, rows_of
+from tests.end_to_end.helpers import WORKFLOWS
 
 COLUMNS = {"a": "int", "b": "string", "c": "decimal(10,2)", "d": "date"}
 
@@ -277,3 +278,14 @@ def test_two_edges_from_one_node_are_numbered_by_the_ports_they_enter():
     graph: Graph = graph_of(bound, rows_of(bound))
     assert [edge.number for edge in graph.edges if edge.target == "j"] == [1, 0]
     assert [edge.number for edge in graph.incoming["j"]] == [0, 1]
+
+
+@pytest.mark.parametrize("file", sorted(WORKFLOWS.rglob("*.butterfly.yaml")), ids=lambda file: file.name)
+def test_every_shipped_workflow_can_be_planned_and_its_best_plan_read_back(file):
+    bound = bind(load(file), catalogue())
+    bound.raise_errors()
+    asked = constraints(planning=bound.workflow.plan)
+    graph = graph_of(bound, rows_of(bound))
+    ranking = rank(graph, PaperCosts(), asked)
+    text = ranking.signature(ranking.best)
+    assert only(text, graph, PaperCosts(), asked).best.number == ranking.best.number
