@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from engine.model.binding import Bound, Link
 from engine.model.operator import Category, Role, Source
-from engine.partition.flow import Flow, Kind, flow_of, is_reference
+from engine.partition.flow import Flow, Kind, flow_of, is_reference, levels
 from engine.partition.trees import execution_trees
 
 
@@ -75,18 +75,20 @@ def _joined_parts(bound: Bound, key: Mapping[str, Hashable], marks: Mapping[str,
 
 def _circles(bound: Bound, parts: list[tuple[str, ...]]) -> set[int]:
     """The parts that wait for themselves: rows leave them and come back as something that is needed whole."""
-    import networkx as nx
-
     part_of = {node: number for number, part in enumerate(parts) for node in part}
-    graph: nx.DiGraph[int] = nx.DiGraph()
-    graph.add_nodes_from(range(len(parts)))
+    edges: dict[tuple[int, int], None] = {}
     alone = set()
     for link in bound.links:
         source, target = part_of[link.source], part_of[link.target]
         if source != target:
-            graph.add_edge(source, target)
+            edges[source, target] = None
         elif is_reference(bound, link):
             alone.add(source)
+    if len(levels(range(len(parts)), edges)) == len(parts):
+        return alone  # there is an order: nobody waits for itself by way of others
+    import networkx as nx
+
+    graph: nx.DiGraph[int] = nx.DiGraph(list(edges))
     return alone | {part for found in nx.strongly_connected_components(graph) if len(found) > 1 for part in found}
 
 
