@@ -283,9 +283,9 @@ class _Binder:
 
     def check_ports(self) -> None:
         for id_, operator in self.bound.operators.items():
-            incoming = self.bound.incoming.get(id_, ())
+            fed = [link.target_port for link in self.bound.incoming.get(id_, ())]
             for port in operator.input_ports():
-                edges = sum(1 for link in incoming if link.target_port == port.name)
+                edges = fed.count(port.name)
                 if edges == 0 and port.required:
                     self.problem(f"nothing feeds the port `{port.name}`", id_, port=port.name)
                 elif edges > 1 and not port.many:
@@ -296,10 +296,10 @@ class _Binder:
                     )
             if operator.role is Role.TARGET:
                 continue
-            connected = {link.source_port for link in self.bound.outgoing.get(id_, ())}
-            rows = [port.name for port in operator.output_ports() if port.required]
-            if rows and not connected:
-                self.problem("nothing reads what this node gives", id_, port=rows[0])
+            if not self.bound.outgoing.get(id_):
+                rows = [port.name for port in operator.output_ports() if port.required]
+                if rows:
+                    self.problem("nothing reads what this node gives", id_, port=rows[0])
 
     def check_recordsets(self) -> None:
         for link in self.bound.links:

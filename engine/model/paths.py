@@ -34,7 +34,7 @@ def resolve_path(text: str, roots: Mapping[str, Path], base: Path) -> Path:
     if any(character in text for character in "*?[]{}"):
         raise OutsideRoots(f"`{text}`: no wildcards; name a file or a folder")
     path = (base / text).resolve()
-    if not any(path == root or root in path.parents for root in roots.values()):
+    if not any(path.is_relative_to(root) for root in roots.values()):
         allowed = ", ".join(f"`{root}`" for root in roots.values())
         raise OutsideRoots(f"`{text}` leads to `{path}`, outside the declared roots ({allowed})")
     return path
