@@ -296,6 +296,14 @@ _UNITS = {
     "year", "years", "quarter", "quarters", "month", "months", "week", "weeks", "day", "days", "hour", "hours",
     "minute", "minutes", "second", "seconds", "millisecond", "milliseconds", "microsecond", "microseconds",
 }  # fmt: skip
+# Functions that take a unit of time before their arguments, and then are another function.
+_BY_UNIT = {
+    **dict.fromkeys(("timestampadd", "dateadd", "date_add"), "timestampadd"),
+    **dict.fromkeys(("timestampdiff", "datediff", "date_diff"), "timestampdiff"),
+}
+_STEPS = {
+    "year", "quarter", "month", "week", "day", "dayofyear", "hour", "minute", "second", "millisecond", "microsecond",
+}  # fmt: skip
 _EXTRACT = _UNITS | {"dayofweek", "dow", "doy", "yearofweek", "dayofweek_iso"}
 
 _COMPARISONS = {"=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">="}
@@ -595,7 +603,11 @@ class _Parser:
                 self.keyword("all")
             if name == "trim" and self.word() in ("both", "leading", "trailing"):
                 self.at += 1
-            if name == "position":
+            if name in _BY_UNIT and self.word() in _STEPS and self.ahead().text == ",":
+                name = _BY_UNIT[name]
+                arguments.append(Literal(self.token.position, self.word(), "unit"))
+                self.at += 1
+            elif name == "position":
                 arguments.append(self.expression(_PREDICATE))
                 if self.keyword("in"):
                     arguments.append(self.argument())

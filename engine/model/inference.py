@@ -267,6 +267,8 @@ def _result(part: Call, rule: str, kinds: list[str | None]) -> str | None:
             return "double"
         case "concat":
             return first if first and (first.startswith("array<") or first == "binary") else "string"
+        case "reverse":
+            return first if first is None or first.startswith("array<") else "string"
         case "if":
             return _shared(part, kinds[1:])
         case "round" | "ceil":
