@@ -12,7 +12,7 @@ from engine.cli.store import json_option, print_json
 
 @click.command(name="bench")
 @click.argument("name", required=False)
-@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--rounds", type=click.IntRange(1), help="Default: 3, and 1 for a benchmark that takes minutes.")
 @click.option("--scale", type=float, help="TPC-H scale, where the benchmark takes one.")
 @click.option(
     "--folder",
@@ -22,15 +22,16 @@ from engine.cli.store import json_option, print_json
     help="Where data and targets of the benchmark are kept.",
 )
 @json_option
-def command(name: str | None, rounds: int, scale: float | None, folder: Path, as_json: bool) -> None:
+def command(name: str | None, rounds: int | None, scale: float | None, folder: Path, as_json: bool) -> None:
     """Run contenders side by side and compare them. Without a name, list the benchmarks."""
-    from engine.experiments.bench import Options, find, names
+    from engine.experiments.bench import Options, find, names, usual_rounds
 
     if name is None:
         for known in names():
             summary = (find(known).__doc__ or "").strip().splitlines()[0]
             click.echo(f"{known:<14}{summary}")
         return
+    rounds = rounds or usual_rounds(name)
     options = Options(rounds, scale, folder.resolve(), lambda text: click.secho(text, dim=True, err=True))
     report = find(name)(options).as_dict()
     if as_json:

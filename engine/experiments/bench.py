@@ -6,6 +6,7 @@ A benchmark is a module `bench_NAME` beside this one with a `benchmark(options) 
 from __future__ import annotations
 
 import statistics
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,3 +81,9 @@ def find(name: str) -> Callable[[Options], Report]:
     """A benchmark by its name."""
     found: Callable[[Options], Report] = named.find("bench", name, "benchmark")
     return found
+
+
+def usual_rounds(name: str) -> int:
+    """How many rounds a benchmark takes unless told: its module's own `ROUNDS`, if it is long."""
+    rounds: int = getattr(sys.modules[find(name).__module__], "ROUNDS", Options.rounds)
+    return rounds

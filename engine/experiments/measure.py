@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 SAMPLE_SECONDS = 0.1
+PROGRESS_SECONDS = 15
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,13 @@ class Measured:
     code: int
 
 
-def measure(command: Sequence[str], cwd: Path | None = None, environment: Mapping[str, str] | None = None) -> Measured:
-    """Run a command to its end."""
+def measure(
+    command: Sequence[str],
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    progress: Callable[[float, float], None] | None = None,
+) -> Measured:
+    """Run a command to its end. `progress` hears now and then of the seconds so far and the MB in memory."""
     begun = time.monotonic()
     process = subprocess.Popen(
         command,
@@ -37,7 +43,7 @@ def measure(command: Sequence[str], cwd: Path | None = None, environment: Mappin
         stderr=subprocess.PIPE,
         text=True,
     )
-    peak = _Peak(process.pid)
+    peak = _Peak(process.pid, progress)
     peak.start()
     try:
         output, errors = process.communicate()
@@ -54,17 +60,23 @@ def measure(command: Sequence[str], cwd: Path | None = None, environment: Mappin
 class _Peak(threading.Thread):
     """Samples the resident memory of a process and all its descendants."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, progress: Callable[[float, float], None] | None = None) -> None:
         super().__init__(daemon=True)
         self.pid = pid
+        self.progress = progress
         self.mb = 0.0
         self._done = threading.Event()
 
     def run(self) -> None:
         try:
             root = psutil.Process(self.pid)
+            begun = told = time.monotonic()
             while not self._done.wait(SAMPLE_SECONDS):
-                self.mb = max(self.mb, self._sample(root))
+                now_mb = self._sample(root)
+                self.mb = max(self.mb, now_mb)
+                if self.progress is not None and time.monotonic() - told >= PROGRESS_SECONDS:
+                    told = time.monotonic()
+                    self.progress(told - begun, now_mb)
         except psutil.NoSuchProcess:
             return
 
