@@ -13,7 +13,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from engine.experiments.data import TPCH_TABLES
+from engine.experiments.data import TPCH_TABLES, generate_tpch
+from engine.experiments.dirt import Dirt
 from engine.experiments.generate import Shape, generate
 from engine.experiments.ssb import SSB_TABLES, generate_ssb
 from engine.model.binding import Bound, bind
@@ -264,6 +265,20 @@ def assert_same(oracle: duckdb.DuckDBPyConnection, node: str, found: str, wanted
     for one, other in ((found, wanted), (wanted, found)):
         rows = oracle.execute(f"FROM {one} EXCEPT ALL FROM {other}").fetchall()
         assert rows == [], f"{node}: {len(rows)} rows of {one} are not in {other}"
+
+
+@pytest.mark.usefixtures("one_session")
+def test_the_dirt_that_was_dialled_in_is_what_cleansing_refuses(tmp_path):
+    data = tmp_path / "tpch"
+    dirtied = generate_tpch(data, 0.01, tables=["partsupp", "supplier"], dirt=Dirt(nulls=0.2)).data.dirtied
+    done = papilio_here(
+        "run", WORKFLOWS / "fig1.butterfly.yaml", "--json", "--param", f"data_folder={data}",
+        "--param", f"warehouse_folder={tmp_path}/out", "--run-dir", tmp_path / "run", home=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    nodes = json.loads(done.stdout)["nodes"]
+    for table in ("partsupp", "supplier"):
+        assert nodes[f"not_null_{table}"]["refused"] == {"quarantine": dirtied[table]["nulls"]}
 
 
 @pytest.mark.parametrize(
