@@ -6,16 +6,24 @@ import gc
 import statistics
 import time
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 from engine.experiments.bench import Contender, Options, Report
-from engine.experiments.scheduling import ARCHETYPES, archetype, generated_workflows, mixed_workflows
+from engine.experiments.scheduling import (
+    ARCHETYPES,
+    archetype,
+    generated_workflows,
+    mixed_workflows,
+    with_other_costs,
+)
 from engine.experiments.scheduling_runs import SINGLE, run, saved_by_mixed
 from engine.model.yamldata import collector_paused
 from engine.schedule.costs import Listeners, SimulationSettings, prepare
 from engine.schedule.monitor import Decided
 
 SCALES = (0.1, 0.3, 1.0)
+DRAWS = 20  # of costs, for each archetype
 PACE = 50_000  # activations a second
 
 
@@ -25,6 +33,8 @@ def benchmark(options: Options) -> Report:
     _pace(report, options)
     options.say("the archetypes at three scales under three policies")
     _relations(report)
+    options.say("the archetypes with other costs")
+    _other_costs(report)
     options.say("20 workflows of 20 to 45 nodes under the mixed policy")
     _mixed(report)
     return report
@@ -105,6 +115,23 @@ def _relations(report: Report) -> None:
         halved and lean <= 0.125
     )
     report.claims["time is linear in the data, within 5 %"] = linear
+
+
+def _other_costs(report: Report) -> None:
+    """Whether the relations hang on the default costs: the archetypes, with each node's cost drawn at random."""
+    chance = Random(1)
+    held = {"MC no slower than RR": 0, "MM slowest": 0, "MM at most half the memory": 0}
+    cases = 0
+    for name in ARCHETYPES:
+        for _ in range(DRAWS):
+            bound = with_other_costs(archetype(name, SCALES[0]), chance)
+            rr, mc, mm = (run(bound, policy) for policy in SINGLE)
+            cases += 1
+            held["MC no slower than RR"] += mc["seconds"] <= rr["seconds"]
+            held["MM slowest"] += mm["seconds"] > max(rr["seconds"], mc["seconds"])
+            least = min(rr["queue"]["avg_packs"], mc["queue"]["avg_packs"])
+            held["MM at most half the memory"] += mm["queue"]["avg_packs"] <= least / 2
+    report.facts[f"of {cases} cases in which each node costs up to five times more or less"] = held
 
 
 def _mixed(report: Report) -> None:

@@ -14,10 +14,11 @@ from typing import Any
 
 from engine.experiments.generate import experiment_workflows
 from engine.model.binding import Bound, bind
-from engine.model.workflow import Workflow
+from engine.model.workflow import Hints, Workflow
 from engine.operators import catalogue
 from engine.operators.files import ParquetSource
 from engine.plan.rows import Rows, rows_of
+from engine.schedule.costs import cost_us
 
 TPCH_ROWS = {  # at scale 1
     "lineitem": 6_001_215,
@@ -197,6 +198,16 @@ ARCHETYPES: dict[str, Archetype] = {
 def archetype(name: str, scale: float, kept: float = KEPT) -> Bound:
     """An archetype at a scale; `kept` is the share of rows that its checks let pass."""
     return ARCHETYPES[name](scale, kept)
+
+
+def with_other_costs(bound: Bound, chance: Random, factor: float = 5.0) -> Bound:
+    """The same workflow, where each node costs up to so many times more or less than by default."""
+    rows = rows_of(bound)
+    nodes = {}
+    for id_, node in bound.workflow.nodes.items():
+        cost = cost_us(bound, id_, rows) * factor ** chance.uniform(-1, 1)
+        nodes[id_] = node.model_copy(update={"hints": (node.hints or Hints()).model_copy(update={"cost_us": cost})})
+    return bind(bound.workflow.model_copy(update={"nodes": nodes}), catalogue())
 
 
 # ---------------------------------------------------------------- workflows for the mixed policy (section 7.4)

@@ -129,14 +129,13 @@ class Simulation:
 
     def run(self) -> Simulated:
         """Until every unit has finished."""
-        monitor, waiting = self.monitor, []
+        monitor = self.monitor
         heap: list[tuple[float, int, Activation, Outcome]] = []
         next_snapshot = 0.0
         monitor.statistics.clock(self.now)  # the time until the first turn is over counts too
         while not monitor.finished:
             if len(heap) < self.cores:
-                waiting = monitor.idle_groups()
-                for group in waiting[: self.cores - len(heap)]:
+                for group in monitor.idle_groups()[: self.cores - len(heap)]:
                     last = group.last
                     activation = monitor.decide(group)
                     outcome = self._carry_out(activation)

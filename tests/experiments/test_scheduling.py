@@ -47,9 +47,8 @@ def test_the_workflows_for_the_mixed_policy_have_20_to_45_nodes_of_three_kinds()
     assert len(workflows) == 20
     assert {kind for kind, _ in workflows} == {"extract", "transform", "load"}
     assert all(20 <= len(bound.order) <= 45 for _, bound in workflows)
-    assert [len(bound.order) for _, bound in workflows] == [
-        len(bound.order) for _, bound in mixed_workflows(20, rows=100)
-    ]
+    again = mixed_workflows(3, rows=100)
+    assert [bound.workflow for _, bound in again] == [bound.workflow for _, bound in workflows[:3]]
 
 
 def test_every_policy_brings_the_same_rows_to_the_targets_of_every_archetype():

@@ -129,6 +129,47 @@ def test_subflows_of_a_stratum_are_independent_and_stand_one_above_their_highest
         assert not any(stratum[other] == stratum[node] for other in nx.descendants(graph, node))
 
 
+def derive_si_sets(nodes: list[str], edges: set[tuple[str, str]]) -> list[set[str]]:
+    """The paper's listing: stratum by stratum, what nothing feeds any more."""
+    strata = []
+    left = set(nodes)
+    while left:
+        free = {node for node in left if not any(target == node for _, target in edges)}
+        assert free, "something waits for itself"
+        strata.append(free)
+        left -= free
+        edges = {(source, target) for source, target in edges if source not in free}
+    return strata
+
+
+@given(flows())
+def test_strata_are_those_of_the_paper_s_listing(plain):
+    found = break_into_subflows(with_readers_and_writers(plain))
+    peeled = derive_si_sets([subflow.id for subflow in found.subflows], set(found.edges))
+    assert [set(stratum) for stratum in found.strata] == peeled
+
+
+@given(flows())
+def test_subflows_hang_together_and_are_as_large_as_they_can_be(plain):
+    graph_flow = with_readers_and_writers(plain)
+    found = break_into_subflows(graph_flow)
+    subflow_of = {node: subflow.id for subflow in found.subflows for node in subflow.nodes}
+    graph = nx.Graph(graph_flow.edges)
+    graph.add_nodes_from(graph_flow.kinds)
+    for subflow in found.subflows:
+        assert nx.is_connected(graph.subgraph(subflow.nodes))
+    zoomed = nx.DiGraph(found.edges)
+    zoomed.add_nodes_from(subflow_of.values())
+    for source, target in graph_flow.edges:
+        mergeable = not is_boundary(graph_flow, source) and not is_boundary(graph_flow, target)
+        if mergeable and subflow_of[source] != subflow_of[target]:  # then merging all of its kind would make a circle
+            assert comes_back(graph_flow, set(nx.node_connected_component(_inner(graph, graph_flow), source)))
+
+
+def _inner(graph: nx.Graph, graph_flow: Flow) -> nx.Graph:
+    return graph.subgraph(node for node in graph if not is_boundary(graph_flow, node))
+
+
 @st.composite
 def flows_with_references(draw: st.DrawFn) -> Flow:
     """Random graphs in which some row-synchronized nodes with several inputs need all but one of them whole."""

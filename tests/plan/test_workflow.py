@@ -145,10 +145,12 @@ def test_the_right_key_of_an_inner_join_is_ordered_where_the_left_one_is():
 @pytest.mark.parametrize(
     ("settings", "ways"),
     [
-        ({"keys": [{"left": "a"}]}, ["MJ", "HJ", "SMJ", "NL"]),
-        ({"keys": [{"left": "a"}], "kind": "left"}, ["MJ", "HJ", "SMJ"]),
+        ({"keys": [{"left": "a"}]}, ["MJ", "HJ", "SMJ", "NL", "BJ"]),
+        ({"keys": [{"left": "a"}], "kind": "left"}, ["MJ", "HJ", "SMJ", "BJ"]),
+        ({"keys": [{"left": "a"}], "kind": "full"}, ["MJ", "HJ", "SMJ"]),
         ({"keys": [{"left": "a"}], "form": "merge"}, ["MJ", "SMJ"]),
-        ({"keys": [{"left": "a"}], "form": "broadcast"}, ["HJ"]),
+        ({"keys": [{"left": "a"}], "form": "broadcast"}, ["BJ"]),
+        ({"keys": [{"left": "a"}], "form": "broadcast", "kind": "right"}, ["HJ"]),
         ({"kind": "cross"}, ["NL"]),
         ({"condition": "left.a < right.a"}, ["NL"]),
         ({"condition": "left.a < right.a", "kind": "left"}, ["NL"]),
@@ -226,9 +228,32 @@ def test_the_rows_of_all_ways_are_those_that_entered():
     assert [rows.of_port("r", port) for port in ("p", "q", "rest")] == [210, 210, 210]
 
 
-def test_rows_that_may_be_refused_are_taken_for_good_where_nothing_is_known():
-    bound = bound_of({"s": source(100), "x": node("not_null", columns=["a"]), "t": target("t")}, "s -> x", "x -> t")
-    assert rows_of(bound).out("x") == 100
+@pytest.mark.parametrize(
+    ("operator", "rows"),
+    [
+        (node("not_null", columns=["a"]), 100),  # rows that are refused are the exception
+        (node("sample", fraction=0.25), 25),
+        (node("derive", columns=[{"name": "e", "expression": "a + 1"}]), 100),
+        (node("union"), 100),
+        (node("filter", condition="a < 1"), 50),
+        (node("aggregate", group=["a"]), 10),
+    ],
+    ids=lambda value: value["operator"] if isinstance(value, dict) else "",
+)
+def test_where_nothing_is_known_an_operator_says_what_is_likely(operator, rows):
+    bound = bound_of({"s": source(100), "x": operator, "t": target("t")}, "s -> x", "x -> t")
+    assert rows_of(bound).out("x") == rows
+
+
+def test_a_lookup_gives_its_main_rows_however_many_the_reference_has():
+    bound = bound_of(
+        {
+            "s": source(100, a="int"), "d": source(7_000, a="int", c="int"),
+            "k": node("lookup", keys=[{"main": "a"}], take=[{"column": "c"}]), "t": target("t"),
+        },
+        "s -> k.main", "d -> k.reference", "k -> t",
+    )  # fmt: skip
+    assert rows_of(bound).out("k") == 100
 
 
 def test_a_known_cost_of_a_row_counts_in_the_measured_model_only():

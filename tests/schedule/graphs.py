@@ -133,7 +133,7 @@ def cases(draw: st.DrawFn) -> Case:
     specs = tuple(
         UnitSpec(f"u{number}", number, work, (), int(work is Work.BLOCK)) for number, work in enumerate(works)
     )
-    specs = _grouped(draw, specs, between)
+    specs = _grouped(draw, specs)
     selectivities = st.one_of(st.sampled_from((0.0, 0.5, 1.0, 3.0)), st.floats(0, 3, allow_nan=False))
     costs = {}
     ports: dict[str, list[list[str]]] = {}
@@ -160,7 +160,7 @@ def cases(draw: st.DrawFn) -> Case:
     )
 
 
-def _grouped(draw: st.DrawFn, specs: tuple[UnitSpec, ...], between: list[QueueSpec]) -> tuple[UnitSpec, ...]:
+def _grouped(draw: st.DrawFn, specs: tuple[UnitSpec, ...]) -> tuple[UnitSpec, ...]:
     """Neighbours in topological order as one subflow, so that no subflow waits for itself."""
     group, made = 0, []
     for unit in specs:

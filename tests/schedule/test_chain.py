@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from typing import ClassVar
 
 import pytest
 
@@ -14,8 +15,8 @@ from engine.operators import load_plugin_file
 from engine.schedule.graph import ScheduleGraph
 from engine.schedule.mixed import scheduled
 from engine.schedule.monitor import Decided
-from engine.schedule.policy import policy_named
-from engine.schedule.simulated import UnitCost
+from engine.schedule.policy import Policy, policy_named
+from engine.schedule.simulated import Simulation, UnitCost
 from tests.end_to_end.helpers import papilio_here
 from tests.operators.test_plugin import EXAMPLE, ROOT, can_build
 from tests.schedule.graphs import queues, simulate, units
@@ -130,8 +131,6 @@ def test_chain_needs_no_more_memory_than_minimum_memory_on_two_such_lines(chain)
 def test_the_decision_log_shows_the_slopes(chain):
     decided: list[Decided] = []
     graph, policies = scheduled(*LINE, "chain")
-    from engine.schedule.simulated import Simulation
-
     Simulation(graph, policies, COSTS, on_decision=decided.append).run()
     for entry in decided:
         scores = dict(entry.scores)
@@ -151,3 +150,14 @@ def test_the_command_line_runs_a_plugin_s_policy(tmp_path):
     )
     assert summary["targets"] == by_cost["targets"]
     assert summary["queue"]["avg_packs"] < by_cost["queue"]["avg_packs"] / 2
+
+
+def test_the_policy_in_the_help_is_complete_and_runs():
+    text = (ROOT / "resources" / "help" / "plugins.md").read_text()
+    code = text.split("class ShortestQueue")[1].split("```")[0]
+    names: dict[str, object] = {"Policy": Policy, "ClassVar": ClassVar}
+    exec(f"class ShortestQueue{code}", names)  # our own page
+    kind = names.pop("ShortestQueue")
+    graph, _ = scheduled(*LINE, "mc")
+    result = Simulation(graph, {"": kind()}, COSTS).run()
+    assert result.delivered == simulate(*LINE, COSTS, "mc").delivered
