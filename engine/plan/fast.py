@@ -18,8 +18,14 @@ from engine.plan.exhaustive import Found
 from engine.plan.graph import Activity, Edge, Position, Recordset
 from engine.plan.space import Space
 
+COMBINATIONS = 20_000  # of the orders of streams that meet; a butterfly has some hundreds
+
 _T = TypeVar("_T")
 Variable = Hashable  # a node's id: the rows that leave it; an edge: the rows that its sorter position lets through
+
+
+class TooEntangled(Exception):
+    """So many streams meet that their orders have too many combinations."""
 
 
 @dataclass
@@ -220,6 +226,8 @@ def _multiply(one: Factor[_T], other: Factor[_T], algebra: Algebra[_T]) -> Facto
     for orders, plans in one.table.items():
         for rest, others in matching.get(tuple(orders[index] for index in in_one), ()):
             table[orders + rest] = algebra.times(plans, others)
+        if len(table) > COMBINATIONS:
+            raise TooEntangled
     return Factor((*one.scope, *(other.scope[index] for index in new)), table)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from engine.model.binding import Bound
 from engine.model.operator import Mode, PassOn, Role, Target
@@ -95,18 +96,29 @@ class Position:
         return f"{self.node}!" if self.edge is None else f"{self.edge.source}_{self.edge.target}"
 
 
-def positions(graph: Graph) -> list[Position]:
+class Offered(IntEnum):
+    """Which sorters are considered: fewer only where all of them are too many to search."""
+
+    NONE = 0
+    FIRST = 1  # by the order that a consumer names first
+    ALL = 2
+
+
+def positions(graph: Graph, offered: Offered = Offered.ALL) -> list[Position]:
     """Every place for a sorter that has an order of interest, in the order of the graph."""
+    if offered is Offered.NONE:
+        return []
+    many = None if offered is Offered.ALL else 1
     found = []
     for id_, node in graph.nodes.items():
         out = graph.outgoing[id_]
         if isinstance(node, Recordset):
-            orders = tuple(dict.fromkeys(order for edge in out for order in graph.interesting(edge)))
+            orders = tuple(dict.fromkeys(order for edge in out for order in graph.interesting(edge)[:many]))
             if orders:
                 found.append(Position(id_, None, node.rows, orders))
         else:
             for edge in out:
-                orders = graph.interesting(edge)
+                orders = graph.interesting(edge)[:many]
                 if orders:
                     found.append(Position(id_, edge, edge.rows, orders))
     return found

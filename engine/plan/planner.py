@@ -9,8 +9,8 @@ from engine.errors import BadInput
 from engine.plan.constraints import Constraints, Limit
 from engine.plan.costs import CostModel, units
 from engine.plan.exhaustive import exhaustive_ordering
-from engine.plan.fast import count_plans, fast_search
-from engine.plan.graph import Graph
+from engine.plan.fast import TooEntangled, count_plans, fast_search
+from engine.plan.graph import Graph, Offered
 from engine.plan.signature import read_signature, signature
 from engine.plan.space import Plan, Space
 
@@ -55,8 +55,26 @@ def rank(
     """The cheapest plans. Of equally cheap ones those with fewer sorters are kept, and listed last, as in the paper."""
     constraints = constraints or Constraints()
     constraints.check(graph)
-    space = Space(graph, model, constraints)
-    remarks = []
+    remarks: list[str] = []
+    for offered in sorted(Offered, reverse=True):
+        space = Space(graph, model, constraints, offered=offered)
+        try:
+            return _ranked(space, top, search, remarks)
+        except TooEntangled:
+            remarks = [_FEWER[offered]]
+    raise BadInput("the workflow is too entangled to be planned: too many streams meet in one place")
+
+
+# What is said where a search gave up with all or some sorters.
+_FEWER = {
+    Offered.ALL: "so many streams meet that sorters are tried by consumers' first orders only; better plans may exist",
+    Offered.FIRST: "so many streams meet that no sorters are tried; better plans may exist",
+    Offered.NONE: "",
+}
+
+
+def _ranked(space: Space, top: int, search: Search, said: list[str]) -> Ranking:
+    remarks = list(said)
     if search is Search.EXHAUSTIVE and space.states() > EXHAUSTIVE_STATES:
         remarks.append(
             f"the exhaustive search would look at {space.states():,} states, and {EXHAUSTIVE_STATES:,} are the most "
@@ -64,12 +82,12 @@ def rank(
         )
         search = Search.FAST
     look = exhaustive_ordering if search is Search.EXHAUSTIVE else fast_search
-    limits = constraints.parts(graph)
+    limits = space.constraints.parts(space.graph)
     wanted = top
     while True:
         found = look(space, wanted)
         if not found.numbers:
-            raise BadInput(conflict(graph, model, constraints))
+            raise BadInput(conflict(space))
         numbers = sorted(found.numbers, key=space.shown)
         plans = [plan for plan in map(space.plan, numbers) if all(_keeps(plan, limit) for limit in limits)]
         if len(plans) >= top or len(numbers) < wanted or wanted >= LIMITED_PLANS:
@@ -91,7 +109,11 @@ def only(text: str, graph: Graph, model: CostModel, constraints: Constraints | N
     for limit in constraints.parts(graph):
         if not _keeps(plan, limit):
             raise BadInput(f"the signature does not keep the limit {limit.name}")
-    return Ranking(space, (plan,), count_plans(space) + 1, Search.FAST)
+    try:
+        signatures = count_plans(space) + 1
+    except TooEntangled:
+        signatures = 0  # more than can be counted
+    return Ranking(space, (plan,), signatures, Search.FAST)
 
 
 # ---------------------------------------------------------------- limits
@@ -103,7 +125,7 @@ def _keeps(plan: Plan, limit: Limit) -> bool:
 
 def _limits_conflict(space: Space, limits: list[Limit], looked_at: int) -> str:
     for limit in limits:
-        part = Space(space.graph, space.model, space.constraints, limit.nodes)
+        part = Space(space.graph, space.model, space.constraints, limit.nodes, space.offered)
         least = units(part.cost(fast_search(part, 1).numbers[0]))
         if least > limit.cost:
             asked = f"the limit {limit.name} asks for {limit.cost:,.0f} at most"
@@ -116,15 +138,15 @@ def _limits_conflict(space: Space, limits: list[Limit], looked_at: int) -> str:
 # ---------------------------------------------------------------- no plan at all
 
 
-def conflict(graph: Graph, model: CostModel, constraints: Constraints) -> str:
+def conflict(space: Space) -> str:
     """Why there is no plan: the fewest pins and bans that cannot be had together."""
-    kept = constraints
-    for node in constraints.pinned:
-        kept = _without_if_still_impossible(graph, model, kept, _unpinned(kept, node))
-    for node in constraints.forbidden:
-        kept = _without_if_still_impossible(graph, model, kept, _allowed(kept, node))
+    kept = space.constraints
+    for node in space.constraints.pinned:
+        kept = _fewer(space, kept, _unpinned(kept, node))
+    for node in space.constraints.forbidden:
+        kept = _fewer(space, kept, _allowed(kept, node))
     if kept.memory_rows is not None:
-        kept = _without_if_still_impossible(graph, model, kept, replace(kept, memory_rows=None))
+        kept = _fewer(space, kept, replace(kept, memory_rows=None))
     parts = [f"`{node}` pinned to `{name}`" for node, name in kept.pinned.items()]
     parts += [f"`{node}` without {', '.join(sorted(names))}" for node, names in kept.forbidden.items()]
     if kept.memory_rows is not None:
@@ -136,10 +158,9 @@ def conflict(graph: Graph, model: CostModel, constraints: Constraints) -> str:
     return f"these cannot be had together: {'; '.join(parts)}"
 
 
-def _without_if_still_impossible(
-    graph: Graph, model: CostModel, constraints: Constraints, fewer: Constraints
-) -> Constraints:
-    return constraints if count_plans(Space(graph, model, fewer)) else fewer
+def _fewer(space: Space, kept: Constraints, fewer: Constraints) -> Constraints:
+    """Fewer constraints if they are still too many, else all that were kept."""
+    return kept if count_plans(Space(space.graph, space.model, fewer, offered=space.offered)) else fewer
 
 
 def _unpinned(constraints: Constraints, node: str) -> Constraints:

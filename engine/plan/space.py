@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from engine.model.physical import NO_ORDER, Fit, Implementation, Order, Step, Steps, Work
 from engine.plan.constraints import Constraints
 from engine.plan.costs import CostModel, cost_of
-from engine.plan.graph import Activity, Edge, Graph, Position, Recordset, positions
+from engine.plan.graph import Activity, Edge, Graph, Offered, Position, Recordset, positions
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,15 @@ class Space:
         model: CostModel,
         constraints: Constraints | None = None,
         counted: frozenset[str] | None = None,
+        offered: Offered = Offered.ALL,
     ) -> None:
         """`counted`: only what these nodes cost matters; None: all of them."""
         self.graph = graph
         self.model = model
         self.constraints = constraints or Constraints()
         self.counted = counted
-        self.positions = positions(graph)
+        self.offered = offered
+        self.positions = positions(graph, offered)
         self.choices = {id_: self._choices(node) for id_, node in graph.nodes.items() if isinstance(node, Activity)}
         self._by_recordset = {one.node: one for one in self.positions if one.edge is None}
         self._by_edge = {one.edge: one for one in self.positions if one.edge is not None}

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from engine.errors import BadInput
+from engine.plan import fast
 from engine.plan.constraints import Constraints
 from engine.plan.costs import CostModel, MeasuredCosts, PaperCosts, units
 from engine.plan.exhaustive import exhaustive_ordering
 from engine.plan.fast import fast_search
 from engine.plan.graph import Activity, Graph
-from engine.plan.planner import Search, rank
+from engine.plan.planner import Search, only, rank
 from engine.plan.space import Space
 from tests.plan.graphs import Sketch, balanced, graphs, group, join, right_deep, where
 from tests.plan.published import (
@@ -63,9 +65,9 @@ def test_of_equally_cheap_plans_the_one_with_the_fewest_sorters_is_run():
 def test_the_fast_search_finds_what_the_exhaustive_one_finds(graph: Graph, top: int, model: CostModel):
     space = Space(graph, model)
     assume(space.states() <= 20_000)
-    slow, fast = exhaustive_ordering(space, top), fast_search(space, top)
-    assert fast.numbers == slow.numbers  # the same plans: cost, sorters, every decision
-    assert fast.plans == slow.plans
+    slow, quick = exhaustive_ordering(space, top), fast_search(space, top)
+    assert quick.numbers == slow.numbers  # the same plans: cost, sorters, every decision
+    assert quick.plans == slow.plans
 
 
 @given(graphs(activities=4), st.data())
@@ -80,9 +82,9 @@ def test_pins_and_bans_narrow_both_searches_alike(graph: Graph, data: st.DataObj
     constraints = Constraints(pinned, memory_rows=data.draw(st.none() | st.integers(0, 2_000)))
     space = Space(graph, PaperCosts(), constraints)
     assume(space.states() <= 20_000)
-    slow, fast = exhaustive_ordering(space, 5), fast_search(space, 5)
-    assert fast.numbers == slow.numbers
-    for number in fast.numbers:
+    slow, quick = exhaustive_ordering(space, 5), fast_search(space, 5)
+    assert quick.numbers == slow.numbers
+    for number in quick.numbers:
         chosen = space.plan(number).implementations
         assert {id_: chosen[id_] for id_ in pinned} == pinned
 
@@ -150,3 +152,31 @@ def test_a_hundred_nodes_with_splits_that_meet_again_are_planned():
     ranking = rank(graph, PaperCosts())
     assert ranking.signatures > 10**27
     assert [plan.cost for plan in ranking.plans] == sorted(plan.cost for plan in ranking.plans)
+
+
+def mesh(size: int) -> Graph:
+    """Every recordset on the left joined with every one on the right: nothing like a butterfly."""
+    draw = Sketch()
+    for number in range(size):
+        draw.recordset(f"L{number}", 1_000)
+        draw.recordset(f"R{number}", 1_000)
+    for left in range(size):
+        for right in range(size):
+            keys = ("A", "B") if left * right % 2 else ("ABC"[(left + right) % 3],)
+            draw.activity(f"j{left}{right}", join(*keys), 500, f"L{left}", f"R{right}")
+            draw.recordset(f"T{left}{right}", 500, f"j{left}{right}")
+    return draw.graph()
+
+
+def test_where_too_many_streams_meet_fewer_sorters_are_tried_and_that_is_said(monkeypatch):
+    free = rank(mesh(3), PaperCosts())
+    assert free.remarks == ()
+    for combinations, words in ((300, "first orders only"), (10, "no sorters are tried")):
+        monkeypatch.setattr(fast, "COMBINATIONS", combinations)
+        found = rank(mesh(3), PaperCosts())
+        assert words in found.remarks[0]
+        assert found.best.cost >= free.best.cost
+        assert only(found.signature(found.best), mesh(3), PaperCosts()).best.cost == found.best.cost
+    monkeypatch.setattr(fast, "COMBINATIONS", 0)
+    with pytest.raises(BadInput, match="too entangled"):
+        rank(mesh(3), PaperCosts())
