@@ -298,6 +298,13 @@ class Operator(BaseModel):
         """How it can be carried out. Default: row by row, and nothing is known of the order the rows leave in."""
         return black_box()
 
+    def expected_share(self) -> float:
+        """Rows that leave (by the first port) for each that enters, where nobody knows better. A guess."""
+        refusing = limits_of(self) is not None  # rows that are refused are the exception
+        if self.keeps_rows or (refusing and self.category is Category.ROW_SYNCHRONIZED):
+            return 1.0
+        return 0.1 if self.category is Category.BLOCKING else 0.5
+
     # -- Spark
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:

@@ -764,6 +764,9 @@ class Union(Operator):
     def output_schemas(self, inputs: Inputs) -> Mapping[str, Schema | None]:
         return {"out": _together(inputs.all_of("in"), self.match)}
 
+    def expected_share(self) -> float:
+        return 0.5 if self.distinct else 1.0
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         frame, *others = inputs.all_of("in")
         for other in others:

@@ -355,6 +355,9 @@ class Sample(Operator):
     def physical(self, known: Known) -> Physical:
         return black_box(known.passing())
 
+    def expected_share(self) -> float:
+        return self.fraction
+
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         return inputs.first().sample(fraction=self.fraction, seed=self.seed)
 

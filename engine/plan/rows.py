@@ -7,15 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from engine.model.binding import Bound
-from engine.model.operator import Carries, Category, Role, limits_of
+from engine.model.operator import Carries, Role
 
-# What is taken where nothing is known. Each is told to the person as an assumption.
-SOURCE_ROWS = 100_000
-SELECTIVITY = {
-    Category.ROW_SYNCHRONIZED: 0.5,
-    Category.SEMI_BLOCKING: 0.5,
-    Category.BLOCKING: 0.1,
-}
+SOURCE_ROWS = 100_000  # of a source of which nothing is known, which is told to the person
 
 
 class Origin(StrEnum):
@@ -108,10 +102,7 @@ def _count(
         return entering, Origin.EXACT
     if known.selectivity is not None:
         return round(known.selectivity * entering), Origin.RUN
-    share = SELECTIVITY[operator.category]
-    if operator.category is Category.ROW_SYNCHRONIZED and limits_of(operator) is not None:
-        share = 1.0  # rows that are refused are the exception
-    return round(share * entering), Origin.ASSUMED
+    return round(operator.expected_share() * entering), Origin.ASSUMED
 
 
 def _spread(bound: Bound, node: str, entering: int, rows: Rows) -> None:

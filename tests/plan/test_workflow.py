@@ -226,9 +226,21 @@ def test_the_rows_of_all_ways_are_those_that_entered():
     assert [rows.of_port("r", port) for port in ("p", "q", "rest")] == [210, 210, 210]
 
 
-def test_rows_that_may_be_refused_are_taken_for_good_where_nothing_is_known():
-    bound = bound_of({"s": source(100), "x": node("not_null", columns=["a"]), "t": target("t")}, "s -> x", "x -> t")
-    assert rows_of(bound).out("x") == 100
+@pytest.mark.parametrize(
+    ("operator", "rows"),
+    [
+        (node("not_null", columns=["a"]), 100),  # rows that are refused are the exception
+        (node("sample", fraction=0.25), 25),
+        (node("derive", columns=[{"name": "e", "expression": "a + 1"}]), 100),
+        (node("union"), 100),
+        (node("filter", condition="a < 1"), 50),
+        (node("aggregate", group=["a"]), 10),
+    ],
+    ids=lambda value: value["operator"] if isinstance(value, dict) else "",
+)
+def test_where_nothing_is_known_an_operator_says_what_is_likely(operator, rows):
+    bound = bound_of({"s": source(100), "x": operator, "t": target("t")}, "s -> x", "x -> t")
+    assert rows_of(bound).out("x") == rows
 
 
 def test_a_known_cost_of_a_row_counts_in_the_measured_model_only():
