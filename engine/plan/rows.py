@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from engine.model.binding import Bound
 from engine.model.operator import Carries, Role
+from engine.partition.flow import is_reference
 
 SOURCE_ROWS = 100_000  # of a source of which nothing is known, which is told to the person
 
@@ -74,20 +75,18 @@ def rows_of(
     rows = Rows(recorded=recorded or {})
     for node in bound.order:
         entering = sum(rows.of_port(*producer) for producer in bound.producers(node))
-        count, origin = _count(bound, node, entering, sources or {}, rows.recorded)
+        count, origin = _count(bound, node, entering, sources or {}, rows)
         rows.totals[node] = count
         rows.origins[node] = origin
         _spread(bound, node, entering, rows)
     return rows
 
 
-def _count(
-    bound: Bound, node: str, entering: int, sources: Mapping[str, int], recorded: Mapping[str, Recorded]
-) -> tuple[int, Origin]:
+def _count(bound: Bound, node: str, entering: int, sources: Mapping[str, int], rows: Rows) -> tuple[int, Origin]:
     """The rows that leave by the first port."""
     operator = bound.operators[node]
     hints = bound.workflow.nodes[node].hints
-    known = recorded.get(node, Recorded())
+    known = rows.recorded.get(node, Recorded())
     if hints is not None and hints.rows is not None:
         return hints.rows, Origin.HINT
     if operator.role is Role.SOURCE:
@@ -102,7 +101,9 @@ def _count(
         return entering, Origin.EXACT
     if known.selectivity is not None:
         return round(known.selectivity * entering), Origin.RUN
-    return round(operator.expected_share() * entering), Origin.ASSUMED
+    main = (link for link in bound.incoming.get(node, ()) if not is_reference(bound, link))
+    passing = sum(rows.of_port(link.source, link.source_port) for link in main)
+    return round(operator.expected_share() * passing), Origin.ASSUMED
 
 
 def _spread(bound: Bound, node: str, entering: int, rows: Rows) -> None:

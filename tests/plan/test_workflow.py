@@ -243,6 +243,17 @@ def test_where_nothing_is_known_an_operator_says_what_is_likely(operator, rows):
     assert rows_of(bound).out("x") == rows
 
 
+def test_a_lookup_gives_its_main_rows_however_many_the_reference_has():
+    bound = bound_of(
+        {
+            "s": source(100, a="int"), "d": source(7_000, a="int", c="int"),
+            "k": node("lookup", keys=[{"main": "a"}], take=[{"column": "c"}]), "t": target("t"),
+        },
+        "s -> k.main", "d -> k.reference", "k -> t",
+    )  # fmt: skip
+    assert rows_of(bound).out("k") == 100
+
+
 def test_a_known_cost_of_a_row_counts_in_the_measured_model_only():
     def cost(model, **hints: Any) -> float:
         bound = bound_of({"s": source(1_000), "x": node("copy", hints or None), "t": target("t")}, "s -> x", "x -> t")
