@@ -58,14 +58,15 @@ class PaperCosts:
         return rows * MILLIONTHS * (2 if step is Step.HASH else 1)
 
 
-# Microseconds for a row, one core, on Spark 4.2: see `papilio bench plan-steps`, which measures them again.
+# Microseconds for a row, on two busy cores with Spark 4.2: it is their proportions that choose a plan.
+# `papilio bench plan-steps` measures them on the machine it runs on.
 MEASURED_US: Mapping[Step, float] = {
-    Step.SCAN: 0.1,
-    Step.SORT: 0.05,  # for each of the n·log n comparisons
-    Step.MERGE: 0.15,
-    Step.HASH: 0.2,
-    Step.EMIT: 0.1,
-    Step.PAIR: 0.01,
+    Step.SCAN: 0.2,
+    Step.SORT: 0.043,  # for each of the n·log n comparisons, with dividing the rows among tasks
+    Step.MERGE: 0.36,
+    Step.HASH: 1.6,  # with dividing the rows among tasks, half of them with a key of their own
+    Step.EMIT: 0.31,
+    Step.PAIR: 0.0064,
 }
 
 
