@@ -117,6 +117,7 @@ def _prices(seconds: dict[str, float], rows: int) -> dict[Step, float]:
         Step.HASH: max(us["hash-based aggregate"] - us["read"], 0) / rows,
         Step.EMIT: us["read"] / rows,
         Step.PAIR: us["nested loops"] / PAIRED**2,
+        Step.GIVE: us["read"] / rows,
     }
 
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import permutations
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+BROADCAST_ROWS = 500_000  # a larger input is not copied to every task
 ARRANGED = 3  # a grouping of up to so many columns is offered in every arrangement; a longer one as it is written
 
 # ---------------------------------------------------------------- orders
@@ -149,6 +150,7 @@ class Step(StrEnum):
     HASH = "hash"
     EMIT = "emit"
     PAIR = "pair"
+    GIVE = "give"  # rows that leave where the paper does not count them
 
 
 Steps = tuple[tuple[Step, int], ...]
@@ -177,6 +179,7 @@ class Implementation(ABC):
 
     name: str  # as signatures have it
     title: str
+    in_paper: ClassVar[bool] = True  # false: the paper's cost model does not know it
 
     @abstractmethod
     def fit(self, work: Work) -> Fit | None:
@@ -263,7 +266,7 @@ class NestedLoops(Implementation):
 
     def fit(self, work: Work) -> Fit:
         left, right = work.rows_in
-        return Fit(NO_ORDER, ((Step.PAIR, left * right),))
+        return Fit(NO_ORDER, ((Step.PAIR, left * right), (Step.GIVE, work.rows_out)))
 
 
 @dataclass(frozen=True)
@@ -278,6 +281,28 @@ class HashJoin(Implementation):
 
     def holds(self, work: Work) -> int:
         return min(work.rows_in) if self.passing is None else work.rows_in[1]
+
+
+@dataclass(frozen=True)
+class BroadcastJoin(Implementation):
+    """A small second input in a table that every task has; the rows of the first pass it where they are."""
+
+    in_paper: ClassVar[bool] = False
+
+    passing: Passing
+
+    def fit(self, work: Work) -> Fit | None:
+        rows, small = work.rows_in
+        if small > BROADCAST_ROWS:
+            return None
+        steps = ((Step.SCAN, rows), (Step.HASH, small), (Step.EMIT, work.rows_out))
+        return Fit(self.passing.order(work.orders[0]), steps)
+
+    def needs(self) -> str:
+        return f"a second input of at most {BROADCAST_ROWS:,} rows"
+
+    def holds(self, work: Work) -> int:
+        return work.rows_in[1]
 
 
 @dataclass(frozen=True)
@@ -369,7 +394,7 @@ def sorting(order: Order, passing: Passing) -> Physical:
     return Physical((Sorting("sort", "sort", order, passing),), ((order,),), same=passing.same_behind())
 
 
-JOINS = ("MJ", "HJ", "SMJ", "NL")
+JOINS = ("MJ", "HJ", "SMJ", "NL", "BJ")
 
 
 def joining(
@@ -392,15 +417,16 @@ def joining(
         "HJ": HashJoin("HJ", "hash join", passing if keeps_order else None),
         "SMJ": SortMergeJoin("SMJ", "sort-merge join", one, other),
         "NL": NestedLoops("NL", "nested loops"),
+        "BJ": BroadcastJoin("BJ", "broadcast join", passing),
     }
     keyed = len(set(one)) == len(one) > 0 and len(set(other)) == len(other)
-    usable = [way for way in ways if keyed or way == "NL" or (way == "HJ" and one)]
+    usable = [way for way in ways if keyed or way == "NL" or (way in ("HJ", "BJ") and one)]
     interesting = tuple(arrangements(side, prefixes=False) for side in (one, other)) if keyed else ((), ())
     return Physical(
         tuple(library[way] for way in usable),
         interesting,
         named=True,
-        minds=(keyed or keeps_order, keyed),
+        minds=(keyed or keeps_order or "BJ" in usable, keyed),
         same={**passing.same_behind(), **(same or {})},
         asks=asks or {},
     )

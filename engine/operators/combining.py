@@ -140,14 +140,20 @@ _SPARK_HINTS = {
 # What an asked-for form leaves the planner to choose from.
 _WAYS: dict[JoinForm, tuple[str, ...]] = {
     JoinForm.AUTO: JOINS,
-    JoinForm.BROADCAST: ("HJ",),
+    JoinForm.BROADCAST: ("BJ", "HJ"),
     JoinForm.HASH: ("HJ",),
     JoinForm.MERGE: ("MJ", "SMJ"),
     JoinForm.NESTED_LOOPS: ("NL",),
 }
 
 # The form that asks Spark for an implementation.
-_ASKED = {"MJ": JoinForm.MERGE, "SMJ": JoinForm.MERGE, "HJ": JoinForm.HASH, "NL": JoinForm.NESTED_LOOPS}
+_ASKED = {
+    "MJ": JoinForm.MERGE,
+    "SMJ": JoinForm.MERGE,
+    "HJ": JoinForm.HASH,
+    "NL": JoinForm.NESTED_LOOPS,
+    "BJ": JoinForm.BROADCAST,
+}
 
 
 class JoinKey(Settings):
@@ -272,9 +278,14 @@ class Join(Operator):
     def physical(self, known: Known) -> Physical:
         left = [known.name(key.left, "left") for key in self.keys]
         right = [known.name(key.right, "right") for key in self.keys]
-        ways = _WAYS[self.form]
-        if self.keys and self.kind is not JoinKind.INNER:
-            ways = tuple(way for way in ways if way != "NL")
+        outer = self.kind in (JoinKind.RIGHT, JoinKind.FULL)
+        ways = tuple(
+            way
+            for way in _WAYS[self.form]
+            if not (way == "NL" and self.keys and self.kind is not JoinKind.INNER)
+            and not (way == "BJ" and outer)  # the right is what is copied, and such a join must keep its rows
+            and not (way == "HJ" and self.form is JoinForm.BROADCAST and not outer)
+        )
         same = {}
         columns = known.columns.get("left"), known.columns.get("right")
         if self.kind is JoinKind.INNER and None not in columns:
@@ -285,7 +296,6 @@ class Join(Operator):
                 if new is not None:
                     same[known.spelling(new)] = known.name(key.left, "left")
         # Rows that only the right has stand in no order of the left's keys.
-        outer = self.kind in (JoinKind.RIGHT, JoinKind.FULL)
         passing = known.passing("left", only=True) if outer else known.passing("left")
         asks = {way: {"form": form.value} for way, form in _ASKED.items()} if self.form is JoinForm.AUTO else {}
         return joining(left, right, passing, ways=ways, same=same, asks=asks)

@@ -17,6 +17,7 @@ _WORDS = {
     Step.HASH: "put or look up {rows} rows in a table",
     Step.EMIT: "give {rows} rows",
     Step.PAIR: "compare {rows} pairs",
+    Step.GIVE: "give {rows} rows",
 }
 
 

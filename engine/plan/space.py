@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from engine.model.physical import NO_ORDER, Fit, Implementation, Order, Step, Steps, Work
 from engine.plan.constraints import Constraints
-from engine.plan.costs import CostModel, cost_of
+from engine.plan.costs import CostModel, PaperCosts, cost_of
 from engine.plan.graph import Activity, Edge, Graph, Offered, Position, Recordset, positions
 
 
@@ -111,6 +111,8 @@ class Space:
     def _choices(self, activity: Activity) -> tuple[Choice, ...]:
         physical = activity.physical
         allowed = [way for way in physical.implementations if self.constraints.allows(activity.id, way.name)]
+        if self.model.name == PaperCosts.name and activity.id not in self.constraints.pinned:
+            allowed = [way for way in allowed if way.in_paper] or allowed
         return tuple(Choice((way,)) for way in allowed) if physical.named else (Choice(tuple(allowed)),)
 
     def _decide(self) -> list[Decision]:

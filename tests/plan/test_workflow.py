@@ -145,10 +145,12 @@ def test_the_right_key_of_an_inner_join_is_ordered_where_the_left_one_is():
 @pytest.mark.parametrize(
     ("settings", "ways"),
     [
-        ({"keys": [{"left": "a"}]}, ["MJ", "HJ", "SMJ", "NL"]),
-        ({"keys": [{"left": "a"}], "kind": "left"}, ["MJ", "HJ", "SMJ"]),
+        ({"keys": [{"left": "a"}]}, ["MJ", "HJ", "SMJ", "NL", "BJ"]),
+        ({"keys": [{"left": "a"}], "kind": "left"}, ["MJ", "HJ", "SMJ", "BJ"]),
+        ({"keys": [{"left": "a"}], "kind": "full"}, ["MJ", "HJ", "SMJ"]),
         ({"keys": [{"left": "a"}], "form": "merge"}, ["MJ", "SMJ"]),
-        ({"keys": [{"left": "a"}], "form": "broadcast"}, ["HJ"]),
+        ({"keys": [{"left": "a"}], "form": "broadcast"}, ["BJ"]),
+        ({"keys": [{"left": "a"}], "form": "broadcast", "kind": "right"}, ["HJ"]),
         ({"kind": "cross"}, ["NL"]),
         ({"condition": "left.a < right.a"}, ["NL"]),
         ({"condition": "left.a < right.a", "kind": "left"}, ["NL"]),

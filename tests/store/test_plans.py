@@ -1,0 +1,79 @@
+"""The plan a run is carried out by, and its place in the store."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.errors import BadInput
+from engine.model.binding import bind
+from engine.model.file import load
+from engine.model.workflow import Planning
+from engine.operators import catalogue
+from engine.store import MetadataStore
+from engine.store.plans import plan_for_run, remember_plan
+from tests.end_to_end.helpers import WORKFLOWS
+from tests.plan.test_workflow import bound_of, node, source, target
+
+
+def two_sources(held: int | None, **hints):
+    return bound_of(
+        {
+            "l": source(held), "f": node("filter", hints or None, condition="a < 5"), "r": source(50),
+            "j": node("join", keys=[{"left": "a"}], right_suffix="_2"), "t": target("t"),
+        },
+        "l -> f", "f -> j.left", "r -> j.right", "j -> t",
+    )  # fmt: skip
+
+
+def test_the_best_plan_asks_for_what_known_rows_can_vouch_for(tmp_path):
+    store = str(tmp_path / "store.db")
+    known = plan_for_run(two_sources(1_000_000, selectivity=0.5), url=store)
+    assert known is not None
+    assert known.applied.settings == {("j", "form"): "broadcast"}
+    assert known.signature == "((l.f)//(r)).j@BJ.t"
+    for bound in (
+        two_sources(None, selectivity=0.5),
+        two_sources(1_000),
+    ):  # the source's rows or the filter's are assumed
+        guessed = plan_for_run(bound, url=store)
+        assert guessed is not None
+        assert guessed.applied.settings == {}
+    counted = plan_for_run(two_sources(None, rows=500), url=store)
+    assert counted is not None
+    assert counted.applied.settings != {}
+
+
+def test_nested_loops_are_never_asked_for_unless_the_person_pins_them(tmp_path):
+    store = str(tmp_path / "store.db")
+    bound = two_sources(3, rows=2)
+    free = plan_for_run(bound, url=store)
+    assert free is not None
+    assert free.applied.settings not in ({}, {("j", "form"): "nested_loops"})
+    bound.workflow.plan = Planning(pin={"j": "NL"})
+    pinned = plan_for_run(bound, url=store)
+    assert pinned is not None
+    assert pinned.applied.settings == {("j", "form"): "nested_loops"}
+
+
+def test_no_plan_and_a_given_one_are_taken_at_their_word(tmp_path):
+    store = str(tmp_path / "store.db")
+    bound = two_sources(1_000)
+    assert plan_for_run(bound, "none", store) is None
+    given = plan_for_run(bound, "((l.f)//(r)).j@SMJ.t", store)
+    assert given is not None
+    assert given.applied.settings == {("j", "form"): "merge"}
+    with pytest.raises(BadInput, match="node `j` has no implementation `XX`"):
+        plan_for_run(bound, "((l.f)//(r)).j@XX.t", store)
+
+
+def test_a_plan_is_kept_with_its_workflow(tmp_path):
+    store = str(tmp_path / "store.db")
+    bound = bind(load(WORKFLOWS / "plan_balanced.butterfly.yaml"), catalogue())
+    plan = plan_for_run(bound, url=store, costs="paper")
+    assert plan is not None
+    remember_plan(bound, plan, store)
+    with MetadataStore(store) as kept:
+        (record,) = kept.list_plans("plan_balanced", bound.workflow.content_hash())
+    assert round(record.cost) == 2_560_021
+    assert record.signature == "((R.1.1_3(A))//(S.2@SO.P)).3@MJ.V.((4@SO.Z)//(5@SO.W))"
+    assert round(sum(line["cost"] for line in record.document["lines"])) == 2_560_021
