@@ -1,11 +1,13 @@
-"""Measuring a command: its seconds, and the peak memory of all the processes it starts."""
+"""Measuring a command, or a part of this process: its seconds, and what the whole process tree took meanwhile."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +39,7 @@ def measure(command: Sequence[str], cwd: Path | None = None, environment: Mappin
         stderr=subprocess.PIPE,
         text=True,
     )
-    peak = _Peak(process.pid)
+    peak = Watch(process.pid)
     peak.start()
     try:
         output, errors = process.communicate()
@@ -51,20 +53,24 @@ def measure(command: Sequence[str], cwd: Path | None = None, environment: Mappin
     return Measured(seconds, peak.mb, output, errors, process.returncode)
 
 
-class _Peak(threading.Thread):
-    """Samples the resident memory of a process and all its descendants."""
+class Watch(threading.Thread):
+    """Samples the resident memory and the processor time of a process and all its descendants."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int | None = None) -> None:
+        """None given is this process."""
         super().__init__(daemon=True)
-        self.pid = pid
+        self.pid = pid or os.getpid()
         self.mb = 0.0
         self._done = threading.Event()
+        self._processor: dict[int, list[float]] = {}  # process → its processor time, first and last seen
 
     def run(self) -> None:
         try:
             root = psutil.Process(self.pid)
+            self._sample(root)
             while not self._done.wait(SAMPLE_SECONDS):
-                self.mb = max(self.mb, self._sample(root))
+                self._sample(root)
+            self._sample(root)
         except psutil.NoSuchProcess:
             return
 
@@ -72,11 +78,30 @@ class _Peak(threading.Thread):
         self._done.set()
         self.join()
 
-    def _sample(self, root: psutil.Process) -> float:
+    @property
+    def processor_seconds(self) -> float:
+        """Processor time that was spent while it was watched."""
+        return sum(last - first for first, last in self._processor.values())
+
+    def _sample(self, root: psutil.Process) -> None:
         total = 0
         for process in (root, *root.children(recursive=True)):
             try:
                 total += process.memory_info().rss
+                times = process.cpu_times()
+                spent = times.user + times.system
+                self._processor.setdefault(process.pid, [spent, spent])[1] = spent
             except psutil.NoSuchProcess:
                 continue
-        return total / 2**20
+        self.mb = max(self.mb, total / 2**20)
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[Watch]:
+    """This process and all it started, watched while this lasts."""
+    watch = Watch()
+    watch.start()
+    try:
+        yield watch
+    finally:
+        watch.stop()
