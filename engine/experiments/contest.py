@@ -147,8 +147,8 @@ class Contest:
             if counts:
                 contender.seconds.append(seconds)
                 contender.peak_mb.append(watch.mb)
-                cores = psutil.cpu_count() or 1
-                contender.add(utilisation=watch.processor_seconds / seconds / cores, **(figures or {}))
+                spent, cores = watch.processor_seconds, psutil.cpu_count() or 1
+                contender.add(processor_s=spent, utilisation=spent / seconds / cores, **(figures or {}))
             return digests(out, self.spark) if last else None
         finally:
             shutil.rmtree(out, ignore_errors=True)
