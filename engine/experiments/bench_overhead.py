@@ -56,13 +56,13 @@ def _telemetry(here: Contest) -> None:
 
 def _units(here: Contest, data: Path) -> None:
     """Lines of one and of more nodes over hardly any rows: what is left is the cost of a unit."""
-    nothing = _empty_file(here.folder)
+    empty = _empty_file(here.folder / "nothing")
     short, long = _line_file(here.folder, 1, limit=10), _line_file(here.folder, 1 + LINE, limit=10)
     operator: dict[str, Any] = {"granularity": "operator", "policy": "rr"}
     here.hold(
         [
-            Entry("empty workflow, fused", _run(here, nothing, data), answer="empty"),
-            Entry("empty workflow, operator", _run(here, nothing, data, **operator), answer="empty"),
+            Entry("empty workflow, fused", _run(here, empty, empty.parent), answer="empty"),
+            Entry("empty workflow, operator", _run(here, empty, empty.parent, **operator), answer="empty"),
             Entry("1 node, fused", _run(here, short, data), answer="ten"),
             Entry(f"{1 + LINE} nodes, fused", _run(here, long, data), answer="ten"),
             Entry("1 node, operator", _run(here, short, data, **operator), answer="ten"),
@@ -96,17 +96,18 @@ def _line_file(folder: Path, length: int, limit: int | None = None) -> Path:
 
 
 def _empty_file(folder: Path) -> Path:
-    """A target that takes the rows of a source that has none."""
+    """A source without rows, one activity, a target: the least there is."""
     import pyarrow as pa
     from pyarrow import parquet
 
-    nothing = folder / "nothing.parquet"
-    parquet.write_table(pa.table({"a": pa.array([], pa.int64())}), nothing)
+    folder.mkdir(exist_ok=True)
+    parquet.write_table(pa.table({"a": pa.array([], pa.int64())}), folder / "nothing.parquet")
     nodes = {
-        "source": {"operator": "parquet_source", "settings": {"path": str(nothing)}},
+        "source": {"operator": "parquet_source", "settings": {"path": "${data}/nothing.parquet"}},
+        "copy": {"operator": "copy"},
         "target": {"operator": "parquet_target", "settings": {"path": "${out}/line"}},
     }
-    return _saved(folder, "empty", nodes, ["source", "target"])
+    return _saved(folder, "empty", nodes, ["source", "copy", "target"])
 
 
 def _saved(folder: Path, name: str, nodes: dict[str, Any], line: list[str]) -> Path:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from engine.experiments.bench import Contender, Options, Report, find, names
 from engine.experiments.contest import Contest, Entry, digests
+from engine.experiments.measure import watched
 
 SMALL = 0.01
 
@@ -117,6 +121,16 @@ def test_without_duckdb_spark_computes_the_digests(tmp_path, spark, monkeypatch)
 def test_the_spread_and_the_other_figures_stand_beside_the_median():
     contender = Contender(seconds=[1.0, 2.0, 4.0], figures={"packs": [1.0, 3.0, 2.0]})
     assert contender.as_dict() == {"seconds": [1.0, 2.0, 4.0], "median": 2.0, "spread": 1.5, "packs": 2.0}
+
+
+def test_processor_time_and_memory_of_child_processes_count():
+    burn = "import time; kept = bytearray(200 << 20); begun = time.process_time()\nwhile time.process_time() < begun + 0.5: pass"
+    with watched() as alone:
+        time.sleep(0.2)
+    with watched() as watch:
+        subprocess.run([sys.executable, "-c", burn], check=True)
+    assert 0.2 < watch.processor_seconds < 5
+    assert watch.mb - alone.mb > 150
 
 
 # ---------------------------------------------------------------- the benchmarks
