@@ -1,0 +1,64 @@
+"""The legend of an overlay, in the canvas's lower left corner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QWidget
+
+from designer.canvas import node as look
+from designer.text import tr
+from designer.theme.theme import theme
+
+if TYPE_CHECKING:
+    from designer.canvas.view import CanvasView
+
+ROWS = 14
+
+
+class Legend(QWidget):
+    """Colours with the names of what they stand for; clicks go through to the canvas."""
+
+    def __init__(self, view: CanvasView) -> None:
+        super().__init__(view)
+        self.view = view
+        self.rows: list[tuple[str, QColor]] = []
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.hide()
+
+    def refresh(self) -> None:
+        """Take over the regions of the overlay in use."""
+        regions = self.view.canvas.backdrop.regions()
+        self.rows = [(region.label, region.color) for region, _ in regions[:ROWS]]
+        if len(regions) > ROWS:
+            self.rows.append((tr("and {0} more", len(regions) - ROWS), theme().faint))
+        metrics = QFontMetricsF(look.SMALL)
+        width = max((metrics.horizontalAdvance(label) for label, _ in self.rows), default=0)
+        self.resize(int(width) + 52, 20 * len(self.rows) + 16)
+        self.setVisible(bool(self.rows))
+        self.place()
+        self.update()
+
+    def place(self) -> None:
+        """Back into the corner."""
+        self.move(14, self.view.viewport().height() - self.height() - 14)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colors = theme()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(colors.border, 1))
+        painter.setBrush(colors.raised)
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+        painter.setFont(look.SMALL)
+        for number, (label, color) in enumerate(self.rows):
+            fill = QColor(color)
+            fill.setAlpha(110)
+            painter.setPen(QPen(color, 1.4))
+            painter.setBrush(fill)
+            painter.drawRoundedRect(QRectF(12, 12 + 20 * number, 18, 12), 3, 3)
+            painter.setPen(colors.text)
+            painter.drawText(QRectF(38, 8 + 20 * number, self.width() - 40, 20), Qt.AlignmentFlag.AlignVCenter, label)
+        painter.end()
