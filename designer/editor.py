@@ -140,6 +140,7 @@ class Editor(QObject):
         for each in self.before_close:
             each()
         self.document.observers.clear()
+        self.stack.blockSignals(True)  # it would tell of its own end, to those who are gone by then
 
     # -- analysis
 

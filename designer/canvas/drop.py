@@ -11,6 +11,7 @@ from designer.canvas.edge import EdgeItem, route
 from designer.canvas.node import NodeItem
 from designer.document import changes
 from designer.document.layout import NODE_WIDTH
+from engine.model.operator import Carries
 
 if TYPE_CHECKING:
     from designer.canvas.view import CanvasView
@@ -89,7 +90,7 @@ class Drop:
                     distance = (there - own).manhattanLength()
                     taken = not output and (False, port.name) in item.connected and not port.many
                     fits = changes.first_fit(document, operator, port, output) is not None
-                    if distance < nearest and fits and not taken and port.required:
+                    if distance < nearest and fits and not taken and port.carries is Carries.ROWS:
                         best, nearest = (item, output, port.name), distance
         if best is not None:
             self.port = best

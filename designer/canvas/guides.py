@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 GRID = 10.0
 
 Frame = tuple[float, float, float, float]  # left, top, right, bottom
 Line = tuple[float, float, float, float]
+
+_SIDES: tuple[Callable[[float, float], float], ...] = (
+    lambda start, end: start,
+    lambda start, end: (start + end) / 2,
+    lambda start, end: end,
+)
 
 
 @dataclass(frozen=True)
@@ -25,20 +31,16 @@ class Guides:
     """The sides and middles of the frames that stay."""
 
     def __init__(self, frames: Iterable[Frame]) -> None:
-        across: list[tuple[float, Frame]] = []
-        down: list[tuple[float, Frame]] = []
-        for frame in frames:
-            left, top, right, bottom = frame
-            across += [(left, frame), ((left + right) / 2, frame), (right, frame)]
-            down += [(top, frame), ((top + bottom) / 2, frame), (bottom, frame)]
-        self._across = sorted(across)
-        self._down = sorted(down)
+        known = list(frames)
+        # Left sides with left sides, middles with middles, right sides with right sides; the same downwards.
+        self._across = [sorted((at(frame[0], frame[2]), frame) for frame in known) for at in _SIDES]
+        self._down = [sorted((at(frame[1], frame[3]), frame) for frame in known) for at in _SIDES]
 
     def snap(self, frame: Frame, reach: float) -> Snapped:
         """Where a frame that is dragged comes to stand."""
         left, top, right, bottom = frame
-        x = _nearest(self._across, (left, (left + right) / 2, right), reach)
-        y = _nearest(self._down, (top, (top + bottom) / 2, bottom), reach)
+        x = _nearest(self._across, left, right, reach)
+        y = _nearest(self._down, top, bottom, reach)
         dx = x[0] if x else round(left / GRID) * GRID - left
         dy = y[0] if y else round(top / GRID) * GRID - top
         lines = []
@@ -52,14 +54,15 @@ class Guides:
 
 
 def _nearest(
-    known: list[tuple[float, Frame]], wanted: tuple[float, float, float], reach: float
+    known: list[list[tuple[float, Frame]]], start: float, end: float, reach: float
 ) -> tuple[float, float, Frame] | None:
     best = None
-    for value in wanted:
-        at = bisect_left(known, (value,))
+    for side, frames in zip(_SIDES, known, strict=True):
+        value = side(start, end)
+        at = bisect_left(frames, (value,))
         for index in (at - 1, at):
-            if 0 <= index < len(known):
-                distance = known[index][0] - value
+            if 0 <= index < len(frames):
+                distance = frames[index][0] - value
                 if abs(distance) <= reach and (best is None or abs(distance) < abs(best[0])):
-                    best = (distance, *known[index])
+                    best = (distance, *frames[index])
     return best

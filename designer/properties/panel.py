@@ -81,10 +81,10 @@ class PropertiesPanel(QScrollArea):
         source, port, *_ = self.view.editor.document.ports.ends(edge)
         widget = self._words(f"{edge.from_} → {edge.to}")
         table = ColumnsTable()
-        table.show_columns([(port, self.view.editor.analysis.schema(source, port))])
         layout = widget.layout()
         assert isinstance(layout, QVBoxLayout)
         layout.insertWidget(1, table, 1)
+        table.show_columns([(port, self.view.editor.analysis.schema(source, port))])
         return widget
 
     def go_to(self, node: str, place: str | None) -> None:

@@ -273,6 +273,7 @@ class MainWindow(QMainWindow):
         view.editor.close()
         self.tabs.removeTab(index)
         view.deleteLater()
+        view.editor.deleteLater()
         return True
 
     def _switch(self) -> None:
