@@ -62,7 +62,7 @@ class PalettePanel(QWidget):
         self.search.textChanged.connect(self.fill)
         self.search.returnPressed.connect(self._first)
         self.tree.activated.connect(self._activated)
-        themes().changed.connect(lambda: self.fill(self.search.text()))
+        themes().changed.connect(self._restyle)
         self.fill("")
 
     def fill(self, query: str) -> None:
@@ -100,6 +100,9 @@ class PalettePanel(QWidget):
         item.setSizeHint(QSize(0, 28))
         item.setToolTip(f"{(kind.__doc__ or '').strip().splitlines()[0]}\n{kind.category.value}")
         return item
+
+    def _restyle(self) -> None:
+        self.fill(self.search.text())
 
     def _first(self) -> None:
         self._activated(self.model.index(0, 0))

@@ -120,7 +120,9 @@ class NodeForm(QWidget):
 
     def take_over(self) -> None:
         """Show the node as it is now."""
-        node = self.editor.document.workflow.nodes[self.id]
+        node = self.editor.document.workflow.nodes.get(self.id)
+        if node is None:
+            return
         if self.title.text() != (node.title or ""):
             self.title.setText(node.title or "")
         self.title.setPlaceholderText(self.id)

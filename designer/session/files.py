@@ -95,7 +95,9 @@ class Files:
             except PapilioError as error:
                 self.window.complain(tr("This cannot be recovered"), str(error))
                 continue
-            self.window.open_document(document, modified=True, recovered=one.file.name)
+            view = self.window.open_document(document, modified=True, recovered=one.file.name)
+            if one.path is not None and one.path.is_file():
+                view.editor.last_text = read_text(one.path)
 
     def import_xml(self) -> None:
         """A workflow from the metadata store's XML."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMessageBox
 
 from designer.canvas import node
 from designer.canvas.view import CanvasView
@@ -42,6 +42,14 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def _no_question_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    def question(*words: object) -> None:
+        pytest.fail(f"nobody is there to answer: {words[1:]}")
+
+    monkeypatch.setattr(QMessageBox, "question", question)
+
+
+@pytest.fixture(autouse=True)
 def _no_thread_is_left() -> Iterator[None]:
     before = set(threading.enumerate())
     yield
@@ -60,7 +68,8 @@ def window(qapp: QApplication, tmp_path: Path) -> Iterator[MainWindow]:
         view.editor.stack.setClean()
     made.close()
     made.deleteLater()
-    qapp.processEvents()
+    for _ in range(3):  # what is deleted may delete others
+        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
 class Hand:
