@@ -13,7 +13,7 @@ from designer.document.analysis import Analysis, analyse
 from designer.document.document import Document
 from designer.document.edits import Edit
 from designer.text import edit_text
-from engine.model.binding import Discover
+from engine.model.binding import Bound, Discover
 from engine.model.workflow import Workflow
 
 MERGE_S = 2.0  # edits of one field that follow each other this closely are one step
@@ -95,9 +95,7 @@ class Editor(QObject):
         self.discover = discover
         self.stack = QUndoStack(self)
         self.stack.cleanChanged.connect(self.saved_state)
-        self.analysis = Analysis(analyse(Document(Workflow(), {}), None).bound, [])
-        self.last_text = document.text() if document.path else ""
-        self.template_of: str | None = None
+        self.analysis = Analysis(Bound(Workflow(), None), [])
         self._number = 0
         self._told = _Analysed()
         self._told.done.connect(self._take)
@@ -128,7 +126,6 @@ class Editor(QObject):
     def save(self, path: Path) -> None:
         """Write the file."""
         self.document.save(path)
-        self.last_text = self.document.text()
         self.stack.setClean()
         self.saved_state.emit()
         self.analyse_soon()
@@ -152,6 +149,12 @@ class Editor(QObject):
     def analyse_soon(self) -> None:
         """Check the workflow a moment after the last edit."""
         self._timer.start()
+
+    def check(self) -> None:
+        """Check the workflow here and now, however large."""
+        self._timer.stop()
+        self._number += 1
+        self._take(self._number, analyse(self.document, self.discover))
 
     def analyse_now(self) -> None:
         """Check the workflow; a large one beside this thread."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from designer.document.document import Document
-from designer.document.layout import NODE_HEIGHT, NODE_WIDTH, Point, edge_key
+from designer.document.layout import NODE_HEIGHT, NODE_WIDTH, Point, edge_key, positions, tidy
 
 COLUMN = NODE_WIDTH + 84.0  # from one layer to the next
 ROW = NODE_HEIGHT + 56.0  # from one node of a layer to the next
@@ -36,6 +36,21 @@ def arrange(document: Document, wings: Mapping[str, str] | None = None) -> Arran
         if points:
             result.bends[edge_key(edge)] = points
     return result
+
+
+def place_missing(document: Document, found: Arrangement) -> None:
+    """Put nodes that the file has no place for where they were arranged, before anything is shown or undone."""
+    layout, known = document.workflow.layout, positions(document.workflow)
+    if not known and found.bends:
+        layout["bends"] = {
+            key: [coordinate for point in points for coordinate in tidy(point)] for key, points in found.bends.items()
+        }
+    section = layout.setdefault("nodes", {})
+    for id_ in document.workflow.nodes:
+        if id_ not in known:
+            section[id_] = list(tidy(found.places.get(id_, (0.0, 0.0))))
+    if not section:
+        del layout["nodes"]
 
 
 def node_height(document: Document, id_: str) -> float:
@@ -68,10 +83,10 @@ def layered(
     places: dict[str, Point] = {}
     bends: dict[tuple[str, str], list[Point]] = {}
     top = 0.0
-    for positions, links in _components(pairs, len(nodes)):
-        columns = _columns(positions)
-        low = min(at for _, (at, _) in positions)
-        rows = {id_: (at - low) / _SPACING for id_, (at, _) in positions}
+    for part, links in _components(pairs, len(nodes)):
+        columns = _columns(part)
+        low = min(at for _, (at, _) in part)
+        rows = {id_: (at - low) / _SPACING for id_, (at, _) in part}
         bottom = top
         for id_ in rows:
             if id_ < len(nodes):
@@ -111,15 +126,15 @@ def _components(
         crossing_minimization="barycenter",
         transpose=len(pairs) <= 600,
     )
-    parts: list[Any] = [(list(positions), list(links or ())) for positions, _, _, links in found]
+    parts: list[Any] = [(list(placed), list(links or ())) for placed, _, _, links in found]
     return sorted(parts, key=lambda part: -len(part[0]))
 
 
-def _columns(positions: Iterable[tuple[int, tuple[float, float]]]) -> dict[int, int]:
+def _columns(part: Iterable[tuple[int, tuple[float, float]]]) -> dict[int, int]:
     """Each node's layer, sources first. The library counts downwards."""
-    levels = sorted({round(level, 3) for _, (_, level) in positions}, reverse=True)
+    levels = sorted({round(level, 3) for _, (_, level) in part}, reverse=True)
     column = {level: index for index, level in enumerate(levels)}
-    return {id_: column[round(level, 3)] for id_, (_, level) in positions}
+    return {id_: column[round(level, 3)] for id_, (_, level) in part}
 
 
 def _passed(links: Iterable[tuple[int, int]], size: int) -> list[tuple[int, int, list[int]]]:

@@ -56,6 +56,7 @@ class CanvasScene(QGraphicsScene):
         self.backdrop = Backdrop(self)
         # Whoever watches a run paints on the nodes from here: each is called with the painter and the node's item.
         self.decorations: list[Callable[[QPainter, NodeItem], None]] = []
+        self._content: QRectF | None = None
         self._dirty: set[str] = set()
         self._bends = bends(document.workflow)
         self._timer = QTimer(self)
@@ -357,6 +358,11 @@ class CanvasScene(QGraphicsScene):
 
     def content(self) -> QRectF:
         """The frame around everything there is."""
+        if self._content is None:
+            self._content = self._measure()
+        return self._content
+
+    def _measure(self) -> QRectF:
         result = QRectF()
         for item in self.nodes.values():
             if item.isVisible():
@@ -369,6 +375,7 @@ class CanvasScene(QGraphicsScene):
 
     def fit_rect(self) -> None:
         """Let the canvas reach far enough around what stands on it."""
+        self._content = None
         content = self.content()
         wanted = DEFAULT if content.isEmpty() else content.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
         if not self.sceneRect().contains(wanted) or self.sceneRect().width() > wanted.width() + 4 * MARGIN:

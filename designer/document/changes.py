@@ -8,7 +8,7 @@ from typing import Any
 
 from designer.document.document import Document
 from designer.document.edits import ABSENT, Drafted, Edit
-from designer.document.layout import Group, Point, edge_key, groups, positions, tidy
+from designer.document.layout import Group, Point, edge_key, groups, tidy
 from engine.model.operator import Carries, Port, Role
 from engine.model.workflow import Edge, Node, Parameter
 
@@ -330,14 +330,3 @@ def set_root(document: Document, name: str, folder: str | None) -> Edit:
     draft = Drafted(document.workflow)
     draft.set(("roots", name), ABSENT if folder is None else folder)
     return draft.edit("Change the root {0}", name, merge=f"root {name}")
-
-
-def place_missing(document: Document, places: Mapping[str, Point]) -> None:
-    """Put nodes that the file has no place for where `places` says, before anything is shown or undone."""
-    known = positions(document.workflow)
-    section = document.workflow.layout.setdefault("nodes", {})
-    for id_ in document.workflow.nodes:
-        if id_ not in known:
-            section[id_] = list(tidy(places.get(id_, (0.0, 0.0))))
-    if not section:
-        del document.workflow.layout["nodes"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from designer.document.edits import Edit, apply
 from designer.document.layout import check_layout
 from designer.document.ports import Catalogue, PortTable
-from engine.model.file import WorkflowFile, load, read_text, to_yaml, write_text
+from engine.model.file import WorkflowFile, load, to_yaml, write_text
 from engine.model.workflow import Workflow
 
 Observer = Callable[[Edit], None]
@@ -24,13 +24,16 @@ class Document:
         self.path = path
         self.comment = comment
         self.ports = PortTable(workflow, catalogue)
+        self.on_disk = ""  # the file's text when it was last read or written
         self.observers: list[Observer] = []
 
     @classmethod
     def open(cls, path: Path, catalogue: Catalogue) -> Document:
         """Read a file; what is wrong with its form is a `BadInput` that says where."""
         file = load(path)
-        return cls(file.workflow, catalogue, path, _leading_comment(file.text))
+        document = cls(file.workflow, catalogue, path, _leading_comment(file.text))
+        document.on_disk = file.text
+        return document
 
     def apply(self, edit: Edit) -> None:
         """Make an edit and tell the observers."""
@@ -44,8 +47,9 @@ class Document:
 
     def save(self, path: Path) -> None:
         """Write the file in one step; from now on the document belongs to it."""
-        write_text(path, self.text())
-        self.path = path
+        text = self.text()
+        write_text(path, text)
+        self.path, self.on_disk = path, text
 
     def as_file(self) -> WorkflowFile | Workflow:
         """What binding takes: paths are relative to the file where there is one."""
@@ -54,10 +58,6 @@ class Document:
     def title_of(self, id_: str) -> str:
         """What the canvas calls a node."""
         return self.workflow.nodes[id_].title or id_
-
-    def changed_on_disk(self, text: str) -> bool:
-        """Whether the file holds something else than `text`, which was read or written last."""
-        return self.path is not None and self.path.exists() and read_text(self.path) != text
 
 
 def _leading_comment(text: str) -> str:

@@ -16,9 +16,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from designer.canvas.arrange import arrange
+from designer.canvas.arrange import arrange, place_missing
 from designer.canvas.view import CanvasView
-from designer.document.changes import place_missing
 from designer.document.document import Document
 from designer.document.edits import Edit
 from designer.document.layout import positions
@@ -80,7 +79,7 @@ class CompareDialog(QDialog):
         self.changes = diff_documents(before.document(), after.document())
         document = Document(both(before, after), window.catalogue)
         if len(positions(document.workflow)) < len(document.workflow.nodes):
-            place_missing(document, arrange(document).places)
+            place_missing(document, arrange(document))
         self.editor = _Fixed(document, None, self)
         self.view = CanvasView(self.editor)
         self.editor.analyse_now()

@@ -97,7 +97,7 @@ class Files:
                 continue
             view = self.window.open_document(document, modified=True, recovered=one.file.name)
             if one.path is not None and one.path.is_file():
-                view.editor.last_text = read_text(one.path)
+                view.editor.document.on_disk = read_text(one.path)
 
     def import_xml(self) -> None:
         """A workflow from the metadata store's XML."""
@@ -148,7 +148,7 @@ class Files:
             self.window.complain(tr("Not saved"), "\n".join(problem.text() for problem in secrets))
             return False
         try:
-            if path == editor.path and editor.last_text and self._changed_by_others(editor.document, editor.last_text):
+            if path == editor.path and self._changed_by_others(editor.document):
                 return False
             editor.save(path)
         except (PapilioError, OSError) as error:
@@ -159,23 +159,11 @@ class Files:
         self.window.say(tr("Saved {0}", path.name))
         return True
 
-    def _changed_by_others(self, document: Document, text: str) -> bool:
+    def _changed_by_others(self, document: Document) -> bool:
         """Whether somebody else changed the file meanwhile and the person wants to keep that."""
         assert document.path is not None
-        if not document.path.exists():
+        if not document.path.exists() or read_text(document.path) == document.on_disk:
             return False
-        on_disk = read_text(document.path)
-        if on_disk in (text, document.text()):
-            return False
-        from engine.model.yamldata import read_yaml
-
-        try:  # only another form of the same is no change
-            theirs = workflow_from(read_yaml(on_disk, "")[0], "").document()
-            ours = workflow_from(read_yaml(text, "")[0], "").document()
-            if {**theirs, "layout": None} == {**ours, "layout": None}:
-                return False
-        except BadInput:
-            pass
         answer = QMessageBox.question(
             self.window,
             tr("Changed on disk"),

@@ -9,10 +9,9 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QListWidget, QListWidgetItem, QVBoxLayout
 
-from designer.canvas.arrange import arrange
+from designer.canvas.arrange import arrange, place_missing
 from designer.canvas.picture import thumbnail
 from designer.document.analysis import analyse
-from designer.document.changes import place_missing
 from designer.document.document import Document
 from designer.document.layout import positions
 from designer.session.archetypes import archetype, archetypes
@@ -83,7 +82,7 @@ class TemplatesDialog(QDialog):
         document = Document(workflow.model_copy(deep=True), self.window_.catalogue)
         if len(workflow.nodes) <= MAX_NODES:
             if not positions(document.workflow):
-                place_missing(document, arrange(document, analyse(document).wings).places)
+                place_missing(document, arrange(document, analyse(document).wings))
             icon = QIcon(thumbnail(document, PICTURE))
         else:
             icon = QIcon()

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from designer.canvas.arrange import arrange, place_missing
 from designer.canvas.view import CanvasView
 from designer.document.analysis import Analysis
 from designer.document.document import Document
@@ -207,27 +208,18 @@ class MainWindow(QMainWindow):
 
     def open_document(self, document: Document, *, modified: bool = False, recovered: str | None = None) -> CanvasView:
         """Show a document in a tab of its own."""
-        from designer.document.changes import place_missing
-
-        if len(positions(document.workflow)) < len(document.workflow.nodes):
-            from designer.canvas.arrange import arrange
-            from designer.document.analysis import analyse
-
-            found = arrange(document, analyse(document).wings)
-            if not positions(document.workflow):
-                document.workflow.layout["bends"] = {
-                    key: [coordinate for point in points for coordinate in point] for key, points in found.bends.items()
-                }
-            place_missing(document, found.places)
         editor = Editor(document, self.schemas.discover, self)
+        editor.check()
+        if len(positions(document.workflow)) < len(document.workflow.nodes):
+            place_missing(document, arrange(document, editor.analysis.wings))
         if modified:
             editor.stack.resetClean()
         view = CanvasView(editor)
+        view.canvas.show_analysis(editor.analysis)
         editor.saved_state.connect(lambda: self._label(view))
         editor.stack.indexChanged.connect(lambda _: self._refresh_timer.start())
         editor.edited.connect(lambda _: self._label(view))
         self.recovery.follow(editor, recovered)
-        editor.analyse_now()
         index = self.tabs.addTab(view, "")
         self.tabs.tabBar().setTabButton(index, QTabBar.ButtonPosition.RightSide, self._close_button(view))
         self._label(view)

@@ -24,8 +24,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
-            # The offscreen platform says that it knows no window manager whenever a window has a smallest size.
-            item.add_marker(pytest.mark.qt_log_ignore("propagateSizeHints", extend=True))
+            # The offscreen platform says of what only a window manager can do that it does not support it.
+            item.add_marker(pytest.mark.qt_log_ignore("This plugin does not support", extend=True))
 
 
 @pytest.fixture(scope="session", autouse=True)
