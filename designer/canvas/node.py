@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -21,6 +22,8 @@ NEAR = 0.62  # above it ports have their names
 PORT = 5.5  # a port's radius
 SIDE = 56.0  # room beside a node for ports and their names
 EDGE_OF_SHAPE = 12.0  # how much the corners of blocking nodes are cut
+
+_WORDS = re.compile(r"[^\s_]*[\s_]*")  # an id breaks behind `_` as a title does at a space
 
 TITLE = QFont()
 SMALL = QFont()
@@ -72,12 +75,12 @@ def fitted(title: str, width: float) -> list[str]:
     metrics = QFontMetricsF(TITLE)
     if metrics.horizontalAdvance(title) <= width:
         return [title]
-    first, words = "", title.split()
-    while words and metrics.horizontalAdvance(f"{first} {words[0]}".strip()) <= width:
-        first = f"{first} {words.pop(0)}".strip()
+    first, words = "", _WORDS.findall(title)
+    while words and metrics.horizontalAdvance((first + words[0]).rstrip()) <= width:
+        first += words.pop(0)
     if not first or not words:
         return [metrics.elidedText(title, Qt.TextElideMode.ElideRight, width)]
-    return [first, metrics.elidedText(" ".join(words), Qt.TextElideMode.ElideRight, width)]
+    return [first.rstrip(), metrics.elidedText("".join(words), Qt.TextElideMode.ElideRight, width)]
 
 
 class NodeItem(QGraphicsItem):

@@ -30,6 +30,7 @@ from designer.canvas.quick_add import QuickAdd
 from designer.canvas.scene import CanvasScene, Hit
 from designer.canvas.walk import step
 from designer.document import arranging, changes
+from designer.document.layout import FARTHEST as FARTHEST_PLACE
 from designer.document.layout import NODE_HEIGHT, NODE_WIDTH, Point, positions
 from designer.editor import Editor
 from designer.text import tr
@@ -37,6 +38,7 @@ from designer.theme.theme import theme
 from engine.model.workflow import Edge
 
 CLOSEST, FARTHEST = 3.0, 0.05
+REACHED = FARTHEST_PLACE + 10_000  # by looking around
 REACH = 7.0  # pixels of the screen around a port or an edge
 
 _ARROWS = {
@@ -68,6 +70,8 @@ class CanvasView(QGraphicsView):
         self.setDragMode(QGraphicsView.DragMode.NoDrag)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)  # the minimap tells where one is
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        # The canvas has no end: what is seen stays where it is, whatever comes or goes at the edges.
+        self.setSceneRect(QRectF(-REACHED, -REACHED, 2 * REACHED, 2 * REACHED))
         self.setAcceptDrops(True)
         self.setMouseTracking(True)
         self.setFrameShape(QGraphicsView.Shape.NoFrame)

@@ -95,6 +95,12 @@ def rename(window: MainWindow) -> None:
         window.view.rename_selected()
 
 
+@command("edit.properties", "Edit its settings", "Edit", shortcut="Alt+Return", section=2, enabled=has_editor)
+def properties(window: MainWindow) -> None:
+    window.show_dock("properties")
+    window.properties.enter()
+
+
 @command("edit.select_all", "Select all", "Edit", shortcut="Ctrl+A", section=2, enabled=has_editor)
 def select_all(window: MainWindow) -> None:
     if window.view is not None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+from shiboken6 import isValid
 
 from designer.canvas.view import CanvasView
 from designer.document.edits import Edit
 from designer.properties.columns import ColumnsTable
+from designer.properties.editors.base import in_reading_order
 from designer.properties.form import NodeForm
 from designer.properties.workflow_form import WorkflowForm
 from designer.text import tr
@@ -29,6 +31,10 @@ class PropertiesPanel(QScrollArea):
         self._timer.setSingleShot(True)
         self._timer.setInterval(0)
         self._timer.timeout.connect(self.show_selection)
+        self._order = QTimer(self)
+        self._order.setSingleShot(True)
+        self._order.setInterval(0)
+        self._order.timeout.connect(self._put_in_order)
 
     def follow(self, view: CanvasView | None) -> None:
         """Follow the selection of a canvas, and of no other."""
@@ -66,6 +72,20 @@ class PropertiesPanel(QScrollArea):
         self._shown = what
         self.form = widget
         self.setWidget(widget)
+        self._order.start()
+
+    def _put_in_order(self) -> None:
+        if self.form is not None and isValid(self.form):
+            in_reading_order(self.form)
+
+    def enter(self) -> None:
+        """Put the cursor into the first field."""
+        self.show_selection()
+        self._put_in_order()
+        if isinstance(self.form, NodeForm) and self.form.editors:
+            next(iter(self.form.editors.values())).focus_on([])
+        elif isinstance(self.form, WorkflowForm):
+            self.form.name.setFocus()
 
     def _words(self, text: str) -> QWidget:
         widget = QWidget()
@@ -105,6 +125,7 @@ class PropertiesPanel(QScrollArea):
             self.form.refresh()
 
     def _on_edit(self, edit: Edit) -> None:
+        self._order.start()
         if isinstance(self.form, (NodeForm, WorkflowForm)):
             if self.form.on_edit(edit):
                 if isinstance(self.form, NodeForm):

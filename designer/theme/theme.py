@@ -59,6 +59,7 @@ class Themes(QObject):
         super().__init__()
         self.choice = "system"
         self.current = load_theme("light")
+        self._used = False
 
     def start(self, choice: str) -> None:
         """Use a choice from now on, and follow the desktop where it says so."""
@@ -75,6 +76,9 @@ class Themes(QObject):
         if name == "system":
             scheme = QGuiApplication.styleHints().colorScheme()
             name = "dark" if scheme == Qt.ColorScheme.Dark else "light"
+        if self.current.name == name and self._used:
+            return
+        self._used = True
         self.current = load_theme(name)
         application = QApplication.instance()
         if isinstance(application, QApplication):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QWidget
 
 from designer.document.edits import ABSENT
@@ -16,6 +17,7 @@ class ValueEditor(QWidget):
     """Edits one value. `ABSENT` is no value: the operator's default holds."""
 
     changed = Signal()
+    entered = Signal()  # Enter: the person is done with this value and wants the next
 
     def __init__(self, value: Value, context: Context, place: str, default: Any = None) -> None:
         super().__init__()
@@ -37,6 +39,23 @@ class ValueEditor(QWidget):
     def focus_on(self, steps: list[str | int]) -> None:
         """Put the cursor where a problem is."""
         self.setFocus()
+
+
+def in_reading_order(form: QWidget) -> None:
+    """Let Tab go from field to field as one reads them: rows that came later are not visited last."""
+    fields = [
+        widget
+        for widget in form.findChildren(QWidget)
+        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.focusProxy() is None and widget.isVisibleTo(form)
+    ]
+
+    def place(widget: QWidget) -> tuple[int, int]:
+        at = widget.mapTo(form, widget.rect().center())
+        return at.y() // 12, at.x()
+
+    fields.sort(key=place)
+    for one, other in pairwise(fields):
+        QWidget.setTabOrder(one, other)
 
 
 def mark_wrong(widget: QWidget, wrong: bool) -> None:

@@ -110,6 +110,10 @@ class _Box(QPlainTextEdit):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         popup = self.popup
+        done = event.modifiers() & Qt.KeyboardModifier.ControlModifier
+        if done and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.owner.entered.emit()
+            return
         if popup.isVisible() and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Tab):
             index = popup.currentIndex()
             if not index.isValid():

@@ -32,6 +32,7 @@ class GroupEditor(ValueEditor):
             editor = editor_for(spec.value, context, f"{place}.{spec.name}", spec.default)
             editor.setToolTip(spec.description)
             editor.changed.connect(self.changed)
+            editor.entered.connect(self.entered)
             self.editors[spec.name] = editor
             layout.addWidget(caption, row, 0)
             layout.addWidget(editor, row, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from designer.document.edits import ABSENT, same
@@ -20,7 +21,7 @@ def _button(icon: str, tip: str) -> QToolButton:
     button.setIcon(action_icon(icon))
     button.setToolTip(tip)
     button.setIconSize(QSize(14, 14))
-    button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    button.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Tab goes from value to value; the keys are below
     return button
 
 
@@ -61,7 +62,7 @@ class _Rows(ValueEditor):
             row.addWidget(widget, 1)
         buttons = QVBoxLayout() if card else QHBoxLayout()
         buttons.setSpacing(0)
-        up, remove = _button("up", tr("Move up")), _button("remove", tr("Remove"))
+        up, remove = _button("up", tr("Move up (Alt+Up)")), _button("remove", tr("Remove (Alt+Del)"))
         up.clicked.connect(lambda: self._up(frame))
         remove.clicked.connect(lambda: self._remove(frame))
         buttons.addWidget(up)
@@ -73,6 +74,17 @@ class _Rows(ValueEditor):
         self.rows.append(frame)
         frame.show()
         return frame
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        row = next((row for row in self.rows if row.isAncestorOf(self.focusWidget() or self)), None)
+        if row is not None and event.modifiers() == Qt.KeyboardModifier.AltModifier:
+            if event.key() == Qt.Key.Key_Up:
+                self._up(row)
+                return
+            if event.key() == Qt.Key.Key_Delete:
+                self._remove(row)
+                return
+        super().keyPressEvent(event)
 
     def _drop(self, frame: QWidget) -> None:
         self.rows.remove(frame)
@@ -154,7 +166,16 @@ class ListEditor(_Rows):
         editor = editor_for(self.item, self.context, f"{self.place}[{len(self.rows)}]")
         editor.show_value(value)
         editor.changed.connect(self.changed)
+        editor.entered.connect(lambda: self._next(editor))
         self.editors[self._frame([editor], self.item.kind == "group")] = editor
+
+    def _next(self, editor: ValueEditor) -> None:
+        """Enter in a row: on to the next one, which is made where there is none."""
+        at = next((index for index, row in enumerate(self.rows) if self.editors[row] is editor), -1)
+        if at + 1 < len(self.rows):
+            self.editors[self.rows[at + 1]].focus_on([])
+        else:
+            self._added()
 
     def _added(self) -> None:
         self._row(ABSENT)

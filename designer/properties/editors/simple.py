@@ -58,6 +58,7 @@ class LineEditor(ValueEditor):
         _plain(QVBoxLayout(self)).addWidget(self.line)
         self.setFocusProxy(self.line)
         self.line.textEdited.connect(self._edited)
+        self.line.returnPressed.connect(self.entered)
 
     def _hint(self) -> str:
         if self.spec.kind == "secret":
@@ -164,6 +165,7 @@ class _ComboEditor(ValueEditor):
             self.line.setPlaceholderText(default)
         self.refresh()
         self.line.textEdited.connect(self._edited)
+        self.line.returnPressed.connect(self.entered)
         self.box.activated.connect(self._picked)
 
     def suggestions(self) -> list[tuple[str, str]]:
