@@ -31,9 +31,13 @@ class Legend(QWidget):
     def refresh(self) -> None:
         """Take over the regions of the overlay in use."""
         regions = self.view.canvas.backdrop.regions()
-        self.rows = [(region.label, region.color) for region, _ in regions[:ROWS]]
-        if len(regions) > ROWS:
-            self.rows.append((tr("and {0} more", len(regions) - ROWS), theme().faint))
+        self.show_rows([(region.label, region.color.name()) for region, _ in regions])
+
+    def show_rows(self, rows: list[tuple[str, str]]) -> None:
+        """Names with their colours."""
+        self.rows = [(text, QColor(color)) for text, color in rows[:ROWS]]
+        if len(rows) > ROWS:
+            self.rows.append((tr("and {0} more", len(rows) - ROWS), theme().faint))
         metrics = QFontMetricsF(look.SMALL)
         width = max((metrics.horizontalAdvance(label) for label, _ in self.rows), default=0)
         self.resize(int(width) + 52, 20 * len(self.rows) + 16)

@@ -265,6 +265,19 @@ class CanvasScene(QGraphicsScene):
         self.update()
         self.laid_out.emit()
 
+    def stress(self, nodes: set[str] | None) -> None:
+        """Let some nodes stand out and the others step back; None: all as usual."""
+        for id_, item in self.nodes.items():
+            dimmed = nodes is not None and id_ not in nodes
+            if dimmed != item.dimmed:
+                item.dimmed = dimmed
+                item.update()
+        for edge in self.edges.values():
+            faded = nodes is not None and not {edge.edge.source, edge.edge.target} <= nodes
+            if faded != edge.faded:
+                edge.faded = faded
+                edge.restyle()
+
     def restyle(self) -> None:
         """Draw everything in the theme in use."""
         for edge in self.edges.values():

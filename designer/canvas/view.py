@@ -32,6 +32,7 @@ from designer.canvas.walk import step
 from designer.document import arranging, changes
 from designer.document.layout import FARTHEST as FARTHEST_PLACE
 from designer.document.layout import NODE_HEIGHT, NODE_WIDTH, Point, positions
+from designer.document.lineage import lineage
 from designer.editor import Editor
 from designer.text import tr
 from designer.theme.theme import theme
@@ -85,6 +86,7 @@ class CanvasView(QGraphicsView):
         self._wire: tuple[QPainterPath, bool] | None = None
         self._hot: Hit = Hit("empty")
         self._drop = Drop(self)
+        self._stressed = False
         self.legend = Legend(self)
         self.minimap = Minimap(self)
         self.inline = InlineEditor(self)
@@ -92,6 +94,7 @@ class CanvasView(QGraphicsView):
         editor.analysed.connect(self.canvas.show_analysis)
         editor.analysed.connect(lambda _: self.legend.refresh())
         editor.before_close.append(self.canvas.close)
+        self.canvas.chosen.connect(self._end_lineage)
 
     # ---------------------------------------------------------------- looking around
 
@@ -144,6 +147,23 @@ class CanvasView(QGraphicsView):
             if self.zoom < 0.5:
                 self.zoom_to(0.8)
             self.centerOn(self.canvas.nodes[id_].frame().center())
+
+    def show_lineage(self, node: str, port: str, column: str) -> None:
+        """Let the nodes that a column passes stand out, until something else is selected."""
+        way = lineage(self.editor.analysis, node, port, column)
+        self.canvas.stress(way.nodes)
+        colors, title = theme(), self.editor.document.title_of
+        rows = [(f"{title(spot[0])} · {spot[2]}", colors.left) for spot in reversed(way.before)]
+        rows.append((f"{title(node)} · {column}", colors.accent))
+        rows += [(f"{title(spot[0])} · {spot[2]}", colors.right) for spot in way.behind]
+        self.legend.show_rows(list(dict.fromkeys((text, color.name()) for text, color in rows)))
+        self._stressed = True
+
+    def _end_lineage(self) -> None:
+        if self._stressed:
+            self._stressed = False
+            self.canvas.stress(None)
+            self.legend.refresh()
 
     def visible_frame(self) -> QRectF:
         """The part of the scene that is seen."""

@@ -32,6 +32,7 @@ class ColumnsTable(QWidget):
         self.tree.header().setStretchLastSection(False)
         self.tree.setMinimumHeight(150)
         self.tree.itemDoubleClicked.connect(self._asked)
+        self.tree.setToolTip(tr("A double click shows where a column comes from and where it goes"))
         layout.addWidget(self.heading)
         layout.addWidget(self.tree)
 

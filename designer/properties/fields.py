@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import types
 import typing
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -136,10 +135,3 @@ def top_setting(place: str | None) -> str | None:
     if place is None:
         return None
     return place.split(".")[0].split("[")[0]
-
-
-def steps(place: str) -> Iterator[str | int]:
-    """The steps of a problem's place: `columns[0].name` and `columns.0.name` alike."""
-    for part in place.replace("[", ".").replace("]", "").split("."):
-        if part:
-            yield int(part) if part.isdigit() else part

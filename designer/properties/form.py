@@ -5,17 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
 from designer.document import changes
 from designer.document.edits import ABSENT, Edit
+from designer.document.places import steps
 from designer.editor import Editor
 from designer.properties.columns import ColumnsTable
 from designer.properties.context import Context
 from designer.properties.editors import editor_for
 from designer.properties.editors.base import ValueEditor
-from designer.properties.fields import FieldSpec, fields_of, steps, top_setting
+from designer.properties.fields import FieldSpec, fields_of, top_setting
+from designer.properties.renaming import RenameWatch
 from designer.text import tr
 from designer.theme.icons import operator_pixmap
 from designer.theme.theme import theme
@@ -28,6 +30,9 @@ from engine.model.types import Schema
 class NodeForm(QWidget):
     """Edits one node. Every change is a step of the undo stack at once."""
 
+    asked_lineage = Signal(str, str, str)  # node, port, column
+    renamed = Signal(object)  # a source's column has another name: `Renamed`, or None where it has not
+
     def __init__(self, editor: Editor, id_: str) -> None:
         super().__init__()
         self.editor = editor
@@ -39,6 +44,7 @@ class NodeForm(QWidget):
         self.editors: dict[str, ValueEditor] = {}
         self.wrong: dict[str, QLabel] = {}
         self._own = False  # the change under way comes from here
+        self.watch = RenameWatch(editor, id_)
         self.context = Context(self._columns, self._scope, self._folder, self._names)
         self.layout_ = QVBoxLayout(self)
         self.layout_.setContentsMargins(14, 12, 14, 16)
@@ -114,6 +120,7 @@ class NodeForm(QWidget):
         self.remark.textChanged.connect(self._remarked)
         self.layout_.addWidget(self.remark)
         self.columns = ColumnsTable()
+        self.columns.asked.connect(lambda port, column: self.asked_lineage.emit(self.id, port, column))
         self.layout_.addWidget(self.columns)
 
     # -- from the document
@@ -193,6 +200,8 @@ class NodeForm(QWidget):
         if not self._own:
             value: Any = self.editors[name].value()
             self._push(changes.set_setting(self.editor.document, self.id, name, value))
+            if name == "columns":
+                self.renamed.emit(self.watch.found())
 
     def _remarked(self) -> None:
         if not self._own:

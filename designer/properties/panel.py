@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
@@ -18,6 +18,9 @@ from designer.widgets import label
 
 class PropertiesPanel(QScrollArea):
     """Shows the form of one node, of the workflow, or a word about several."""
+
+    asked_lineage = Signal(str, str, str)  # node, port, column
+    renamed = Signal(object)
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +63,10 @@ class PropertiesPanel(QScrollArea):
         edges = self.view.canvas.selected_edges()
         if len(nodes) == 1:
             if self._shown != ("node", nodes[0]) or not isinstance(self.form, NodeForm):
-                self._show(NodeForm(self.view.editor, nodes[0]), ("node", nodes[0]))
+                form = NodeForm(self.view.editor, nodes[0])
+                form.asked_lineage.connect(self.asked_lineage)
+                form.renamed.connect(self.renamed)
+                self._show(form, ("node", nodes[0]))
         elif nodes:
             self._show(self._words(tr("{0} nodes are selected.", len(nodes))), ("many", str(len(nodes))))
         elif len(edges) == 1:

@@ -31,7 +31,9 @@ from designer.editor import Editor
 from designer.outline.panel import OutlinePanel
 from designer.palette.panel import PalettePanel
 from designer.problems.panel import ProblemsPanel
+from designer.properties.form import NodeForm
 from designer.properties.panel import PropertiesPanel
+from designer.properties.renaming import Renamed
 from designer.session.exports import Exports
 from designer.session.files import Files
 from designer.session.recovery import Recovery
@@ -130,6 +132,8 @@ class MainWindow(QMainWindow):
         self.palette_panel.chosen.connect(self._add_chosen)
         self.outline.asked.connect(self._center)
         self.problems.asked.connect(self.go_to)
+        self.properties.asked_lineage.connect(self._show_lineage)
+        self.properties.renamed.connect(self._offer_rename)
 
     def _build_status(self) -> None:
         self.verdict = QLabel()
@@ -415,6 +419,27 @@ class MainWindow(QMainWindow):
         else:
             center = self.view.visible_frame().center()
             self.view.add_operator(operator, self.view._free_place(center))
+
+    def _show_lineage(self, node: str, port: str, column: str) -> None:
+        if self.view is not None:
+            self.view.show_lineage(node, port, column)
+
+    def _offer_rename(self, renamed: Renamed | None) -> None:
+        """A source's column has another name: offer that the nodes behind it follow."""
+        editor = self.editor
+        if renamed is None or editor is None:
+            self.banner.hide()
+            return
+        text = tr("{0} nodes read {1}. Rename it to {2} there too?", len(renamed.readers), renamed.old, renamed.new)
+        self.banner.tell(
+            text,
+            [(tr("Rename"), lambda: self._rename(editor, renamed)), (tr("Leave them"), lambda: None)],
+        )
+
+    def _rename(self, editor: Editor, renamed: Renamed) -> None:
+        editor.push(renamed.edit(editor))
+        if isinstance(self.properties.form, NodeForm):
+            self.properties.form.watch.reset()
 
     def offer_recovery(self) -> None:
         """After a crash: tell what was left unsaved, and offer it."""

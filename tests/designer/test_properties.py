@@ -9,11 +9,12 @@ from PySide6.QtWidgets import QApplication
 
 from designer.document import changes
 from designer.document.edits import ABSENT
+from designer.document.places import steps
 from designer.editor import Editor
 from designer.properties.editors.expression import ExpressionEditor
 from designer.properties.editors.many import ListEditor, MappingEditor
 from designer.properties.editors.simple import ChoiceEditor, ColumnEditor, LineEditor
-from designer.properties.fields import fields_of, steps
+from designer.properties.fields import fields_of
 from designer.properties.form import NodeForm
 from designer.properties.workflow_form import WorkflowForm
 from designer.window.window import MainWindow
@@ -273,3 +274,42 @@ def test_unknown_operators_are_shown_not_lost(window: MainWindow) -> None:
     assert made.editors == {}
     hand.key(Qt.Key.Key_Escape)
     assert hand.view.editor.document.workflow.nodes["some"].settings == {"condition": "a > 1"}
+
+
+def test_renaming_a_sources_column_offers_to_rename_it_in_the_nodes_behind(window: MainWindow) -> None:
+    hand = opened(window, small())
+    box = form(window, "rows").editors["columns"]
+    assert isinstance(box, MappingEditor)
+    key, _ = box.editors[box.rows[0]]
+    assert isinstance(key, LineEditor)
+    key.line.setFocus()
+    key.line.selectAll()
+    QTest.keyClicks(key.line, "amount")
+    assert window.banner.isVisible()
+    assert "amount" in window.banner.text.text()
+    window.banner.buttons[0].click()
+    nodes = hand.view.editor.document.workflow.nodes
+    assert nodes["some"].settings["condition"] == "amount > 1"
+    assert nodes["more"].settings["columns"][0]["expression"] == "amount + 1"
+    hand.view.editor.analyse_now()
+    assert hand.view.editor.analysis.problems == []
+    hand.view.editor.stack.setIndex(0)
+    assert hand.view.editor.document.workflow.document() == small().workflow.document()
+
+
+def test_a_columns_way_stands_out_until_something_else_is_selected(window: MainWindow) -> None:
+    hand = opened(window, fig1())
+    document = hand.view.editor.document
+    for node, columns in (("partsupp", {"ps_partkey": "bigint", "ps_suppkey": "bigint", "ps_availqty": "int", "ps_supplycost": "double"}),
+                          ("supplier", {"s_suppkey": "bigint", "s_nationkey": "bigint", "s_phone": "string"})):  # fmt: skip
+        hand.view.editor.push(changes.set_setting(document, node, "columns", columns))
+    hand.view.editor.analyse_now()
+    made = form(window, "view_1_by")
+    made.columns.asked.emit("out", "total_cost")
+    shown = {id_ for id_, item in hand.view.canvas.nodes.items() if not item.dimmed}
+    assert {"partsupp", "total_cost", "join", "view_1_by", "view_2"} <= shown
+    assert not {"supplier", "view_3", "phone_format"} & shown
+    assert hand.view.legend.isVisible()
+    hand.key(Qt.Key.Key_Escape)
+    hand.view.canvas.select(["join"])
+    assert not any(item.dimmed for item in hand.view.canvas.nodes.values())
