@@ -95,9 +95,22 @@ for _name, _text, _shortcut in (
     ("outline", "Outline", "Ctrl+Shift+2"),
     ("properties", "Properties", "Ctrl+Shift+3"),
     ("problems", "Problems", "Ctrl+Shift+4"),
-    ("history", "History", "Ctrl+Shift+5"),
+    ("preview", "Preview", "Ctrl+Shift+5"),
+    ("history", "History", "Ctrl+Shift+6"),
 ):
     _declare_dock(_name, _text, _shortcut)
+
+
+@command("view.look", "Look at the data", "View", shortcut="F5", icon="preview", section=5, tool=True,
+         enabled=has_editor)  # fmt: skip
+def look(window: MainWindow) -> None:
+    window.show_dock("preview")
+    window.preview.ask()
+
+
+@command("view.restart_engine", "Restart the engine", "View", section=5)
+def restart_engine(window: MainWindow) -> None:
+    window.engine.restart()
 
 
 @command("view.canvas", "Go to the canvas", "View", shortcut="F6", section=5, enabled=has_editor)

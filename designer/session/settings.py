@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from designer.window.window import MainWindow
 
 RECENT = 12
-STATE_VERSION = 1  # of the panels; another number forgets where they stood
+STATE_VERSION = 2  # of the panels; another number forgets where they stood
 
 
 class Settings:

@@ -28,8 +28,10 @@ from designer.document.analysis import Analysis
 from designer.document.document import Document
 from designer.document.layout import positions
 from designer.editor import Editor
+from designer.link.client import EngineClient
 from designer.outline.panel import OutlinePanel
 from designer.palette.panel import PalettePanel
+from designer.preview.panel import PreviewPanel
 from designer.problems.panel import ProblemsPanel
 from designer.properties.form import NodeForm
 from designer.properties.panel import PropertiesPanel
@@ -107,6 +109,9 @@ class MainWindow(QMainWindow):
         self.outline = OutlinePanel()
         self.properties = PropertiesPanel()
         self.problems = ProblemsPanel()
+        self.engine = EngineClient(self)
+        self.engine.state_changed.connect(self._show_engine)
+        self.preview = PreviewPanel(self.engine)
         self.history = QUndoView()
         self.history.setEmptyLabel(tr("As it was opened"))
         area = Qt.DockWidgetArea
@@ -115,6 +120,7 @@ class MainWindow(QMainWindow):
             ("outline", tr("Outline"), self.outline, area.LeftDockWidgetArea),
             ("properties", tr("Properties"), self.properties, area.RightDockWidgetArea),
             ("problems", tr("Problems"), self.problems, area.BottomDockWidgetArea),
+            ("preview", tr("Preview"), self.preview, area.BottomDockWidgetArea),
             ("history", tr("History"), self.history, area.BottomDockWidgetArea),
         ):
             dock = QDockWidget(title, self)
@@ -123,7 +129,8 @@ class MainWindow(QMainWindow):
             self.addDockWidget(where, dock)
             self.docks[name] = dock
         self.tabifyDockWidget(self.docks["palette"], self.docks["outline"])
-        self.tabifyDockWidget(self.docks["problems"], self.docks["history"])
+        self.tabifyDockWidget(self.docks["problems"], self.docks["preview"])
+        self.tabifyDockWidget(self.docks["preview"], self.docks["history"])
         self.docks["palette"].raise_()
         self.docks["problems"].raise_()
         self.setCorner(Qt.Corner.BottomRightCorner, area.RightDockWidgetArea)
@@ -139,9 +146,11 @@ class MainWindow(QMainWindow):
         self.verdict = QLabel()
         self.archetype = QLabel()
         self.zoom_label = QLabel()
-        for label in (self.verdict, self.archetype, self.zoom_label):
-            label.setContentsMargins(8, 0, 8, 0)
-            self.statusBar().addPermanentWidget(label)
+        self.engine_label = QLabel()
+        for shown in (self.verdict, self.archetype, self.engine_label, self.zoom_label):
+            shown.setContentsMargins(8, 0, 8, 0)
+            self.statusBar().addPermanentWidget(shown)
+        self._show_engine(self.engine.state)
 
     def _build_commands(self) -> None:
         from designer.commands.palette import CommandPalette
@@ -280,6 +289,7 @@ class MainWindow(QMainWindow):
             self._followed.canvas.chosen.disconnect(self._refresh_timer.start)
         self._followed = view
         self.properties.follow(view)
+        self.preview.follow(view)
         self.history.setStack(view.editor.stack if view else None)  # type: ignore[arg-type]
         if view is not None:
             view.editor.analysed.connect(self._show_analysis)
@@ -315,6 +325,14 @@ class MainWindow(QMainWindow):
         self.archetype.setText(analysis.shape.archetype.value)
         title = tr("Problems ({0})", len(analysis.problems)) if analysis.problems else tr("Problems")
         self.docks["problems"].setWindowTitle(title)
+
+    def _show_engine(self, state: str) -> None:
+        words = {
+            "off": tr("Engine: not started"), "starting": tr("Engine: starting"), "idle": tr("Engine: waiting"),
+            "ready": tr("Engine: ready"), "busy": tr("Engine: busy"), "lost": tr("Engine: lost"),
+        }  # fmt: skip
+        self.engine_label.setText(words[state])
+        take_role(self.engine_label, "wrong" if state == "lost" else "muted")
 
     def _show_zoom(self) -> None:
         self.zoom_label.setText(f"{round(self.view.zoom * 100)} %" if self.view else "")
@@ -486,6 +504,7 @@ class MainWindow(QMainWindow):
                 event.ignore()
                 return
         self.schemas.stop()
+        self.engine.stop()
         event.accept()
 
 
