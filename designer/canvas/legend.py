@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
@@ -15,7 +15,7 @@ from designer.theme.theme import theme
 if TYPE_CHECKING:
     from designer.canvas.view import CanvasView
 
-ROWS = 14
+ROWS = 24
 
 
 class Legend(QWidget):
@@ -25,6 +25,7 @@ class Legend(QWidget):
         super().__init__(view)
         self.view = view
         self.rows: list[tuple[str, QColor]] = []
+        self._entries: list[tuple[QPointF, str, QColor]] = []
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.hide()
 
@@ -38,15 +39,24 @@ class Legend(QWidget):
         self.rows = [(text, QColor(color)) for text, color in rows[:ROWS]]
         if len(rows) > ROWS:
             self.rows.append((tr("and {0} more", len(rows) - ROWS), theme().faint))
-        metrics = QFontMetricsF(look.SMALL)
-        width = max((metrics.horizontalAdvance(label) for label, _ in self.rows), default=0)
-        self.resize(int(width) + 52, 20 * len(self.rows) + 16)
         self.setVisible(bool(self.rows))
         self.place()
         self.update()
 
     def place(self) -> None:
-        """Back into the corner."""
+        """Back into the corner, in as few lines as there is room for."""
+        metrics = QFontMetricsF(look.SMALL)
+        room = max(self.view.viewport().width() - 28 - (230 if self.view.minimap.isVisible() else 0), 200)
+        self._entries = []
+        x, y, widest = 12.0, 8.0, 0.0
+        for label, color in self.rows:
+            width = metrics.horizontalAdvance(label) + 44
+            if x + width > room and x > 12:
+                x, y = 12.0, y + 22
+            self._entries.append((QPointF(x, y), label, color))
+            x += width
+            widest = max(widest, x)
+        self.resize(int(widest) + 4, int(y) + 28)
         self.move(14, self.view.viewport().height() - self.height() - 14)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -57,12 +67,12 @@ class Legend(QWidget):
         painter.setBrush(colors.raised)
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
         painter.setFont(look.SMALL)
-        for number, (label, color) in enumerate(self.rows):
+        for at, label, color in self._entries:
             fill = QColor(color)
             fill.setAlpha(110)
             painter.setPen(QPen(color, 1.4))
             painter.setBrush(fill)
-            painter.drawRoundedRect(QRectF(12, 12 + 20 * number, 18, 12), 3, 3)
+            painter.drawRoundedRect(QRectF(at.x(), at.y() + 4, 18, 12), 3, 3)
             painter.setPen(colors.text)
-            painter.drawText(QRectF(38, 8 + 20 * number, self.width() - 40, 20), Qt.AlignmentFlag.AlignVCenter, label)
+            painter.drawText(QRectF(at.x() + 26, at.y(), 400, 20), Qt.AlignmentFlag.AlignVCenter, label)
         painter.end()

@@ -34,6 +34,7 @@ class QuickAdd(QFrame):
         self.line.setClearButtonEnabled(True)
         self.list = QListWidget()
         self.list.setIconSize(QSize(20, 20))
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setAccessibleName(tr("Operators that fit"))
         self.hint = label("", "muted")
         layout = QVBoxLayout(self)

@@ -95,8 +95,12 @@ class GroupItem(QGraphicsItem):
         self.setVisible(frame is not None)
         if frame is not None:
             left, top, width, height = frame
-            self.setPos(left, top)
-            self.size = (NODE_WIDTH + 36, 84.0) if group.collapsed else (width, height)
+            if group.collapsed:  # in the middle of where its nodes stand
+                self.size = (NODE_WIDTH + 36, 84.0)
+                self.setPos(left, top + 10 + (height - self.size[1]) / 2)
+            else:
+                self.size = (width, height)
+                self.setPos(left, top)
         self.setZValue(11 if group.collapsed else 1)
         self.update()
 

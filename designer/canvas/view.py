@@ -87,8 +87,8 @@ class CanvasView(QGraphicsView):
         self._hot: Hit = Hit("empty")
         self._drop = Drop(self)
         self._stressed = False
-        self.legend = Legend(self)
         self.minimap = Minimap(self)
+        self.legend = Legend(self)
         self.inline = InlineEditor(self)
         self.adder = QuickAdd(self)
         editor.analysed.connect(self.canvas.show_analysis)

@@ -64,7 +64,12 @@ def _declare_overlay(number: int, name: str, text: str) -> None:
 
 
 for _number, (_name, _text) in enumerate(
-    zip(OVERLAYS, ("Execution trees", "Subflows", "Strata", "Categories"), strict=True), start=1
+    zip(
+        OVERLAYS,
+        ("Overlay: execution trees", "Overlay: subflows", "Overlay: strata", "Overlay: categories"),
+        strict=True,
+    ),
+    start=1,
 ):
     _declare_overlay(_number, _name, _text)
 

@@ -169,6 +169,7 @@ QComboBox QAbstractItemView {{ background: {raised}; border: 1px solid {border};
 QPushButton {{
   background: {raised}; border: 1px solid {border}; border-radius: 6px; padding: 5px 14px; color: {text};
 }}
+QDialogButtonBox {{ dialogbuttonbox-buttons-have-icons: 0; }}
 QPushButton:hover {{ border-color: {accent}; }}
 QPushButton:default {{ background: {accent}; color: {accent_text}; border-color: {accent}; }}
 QPushButton:disabled {{ color: {faint}; }}

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLineEdit,
     QPlainTextEdit,
+    QSizePolicy,
     QToolButton,
     QVBoxLayout,
 )
@@ -36,6 +37,14 @@ def _plain(layout: Any) -> Any:
     layout.setContentsMargins(0, 0, 0, 0)
     layout.setSpacing(4)
     return layout
+
+
+def _narrow(box: QComboBox) -> QComboBox:
+    """A box as wide as there is room, not as its longest entry."""
+    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    box.setMinimumContentsLength(6)
+    box.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+    return box
 
 
 def written(value: Any) -> str:
@@ -119,7 +128,7 @@ class ChoiceEditor(ValueEditor):
 
     def __init__(self, value: Value, context: Context, place: str, default: Any = None) -> None:
         super().__init__(value, context, place, default)
-        self.box = QComboBox()
+        self.box = _narrow(QComboBox())
         self.box.setAccessibleName(place)
         self.box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         if default in (ABSENT, None):
@@ -149,7 +158,7 @@ class _ComboEditor(ValueEditor):
 
     def __init__(self, value: Value, context: Context, place: str, default: Any = None) -> None:
         super().__init__(value, context, place, default)
-        self.box = QComboBox()
+        self.box = _narrow(QComboBox())
         self.line = QLineEdit()
         self.box.setEditable(True)
         self.box.setLineEdit(self.line)
