@@ -81,8 +81,11 @@ class CanvasScene(QGraphicsScene):
         workflow = self.document.workflow
         there = positions(workflow)
         for id_ in workflow.nodes:
-            self._add_node(id_, there.get(id_, (0.0, 0.0)))
+            self._add_node(id_, there.get(id_, (0.0, 0.0)), shown=False)
         self._set_edges(workflow.edges)
+        for id_, item in self.nodes.items():
+            if not item.operator:  # no edge has shown it yet
+                self._show_node(id_)
         for id_, note in notes(workflow).items():
             self._add_note(id_, note)
         self._set_groups()
@@ -130,12 +133,13 @@ class CanvasScene(QGraphicsScene):
         self.update()
         self.laid_out.emit()
 
-    def _add_node(self, id_: str, at: tuple[float, float]) -> None:
+    def _add_node(self, id_: str, at: tuple[float, float], shown: bool = True) -> None:
         item = NodeItem(id_)
         item.setPos(*at)
         self.nodes[id_] = item
         self.around.setdefault(id_, set())
-        self._show_node(id_)
+        if shown:
+            self._show_node(id_)
         self.addItem(item)
 
     def _remove_node(self, id_: str) -> None:

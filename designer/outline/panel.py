@@ -56,8 +56,8 @@ class OutlinePanel(QWidget):
         document, analysis = self._document, self._analysis
         if document is None or analysis is None:
             return
-        order = [id_ for id_ in analysis.bound.order if id_ in document.workflow.nodes]
-        order += [id_ for id_ in document.workflow.nodes if id_ not in set(order)]
+        order = list(dict.fromkeys([*analysis.drawn.order, *document.workflow.nodes]))
+        order = [id_ for id_ in order if id_ in document.workflow.nodes]
         nodes = document.workflow.nodes
         found = best(self.search.text(), order, lambda id_: (document.title_of(id_), f"{id_} {nodes[id_].operator}"))
         for id_ in found[:SHOWN]:
