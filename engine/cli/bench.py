@@ -25,9 +25,7 @@ _SHOWN = {"seconds", "median", "spread", "peak_mb", "failed"}
 )
 @click.option("--full", is_flag=True, help="Also the contenders that take long.")
 @json_option
-def command(
-    name: str | None, rounds: int | None, scale: float | None, folder: Path, full: bool, as_json: bool
-) -> None:
+def command(name: str | None, rounds: int | None, scale: float | None, folder: Path, full: bool, as_json: bool) -> None:
     """Run contenders side by side and compare them. Without a name, list the benchmarks."""
     from engine.experiments.bench import Options, find, names, usual_rounds
 
