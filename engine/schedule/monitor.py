@@ -24,6 +24,7 @@ from engine.schedule.policy import Policy
 from engine.schedule.queues import Pack, Queue, QueueStatistics
 
 _number = attrgetter("number")
+_turn = attrgetter("turn")
 _MANY = 1 << 40  # packs, where nothing limits them
 
 
@@ -110,7 +111,7 @@ class Unit:
 class Group:
     """Units under one policy: all of them, or the units of one subflow. One of them runs at a time."""
 
-    __slots__ = ("last", "left", "name", "policy", "ready", "running", "units", "waits_for")
+    __slots__ = ("last", "left", "name", "policy", "ready", "running", "turn", "units", "waits_for")
 
     def __init__(self, name: str, policy: Policy, units: list[Unit], waits_for: set[str]) -> None:
         self.name = name
@@ -120,6 +121,7 @@ class Group:
         self.ready: list[Unit] = []  # the candidates, by number
         self.running: Unit | None = None
         self.last = -1
+        self.turn = 0  # the number of its last turn
         self.left = len(units)
 
 
@@ -219,12 +221,19 @@ class Monitor:
         return self.unfinished == 0
 
     def idle_groups(self) -> list[Group]:
-        """The groups whose turn it can be: candidates, nobody running, their providers finished."""
-        return [
+        """The groups whose turn it can be: candidates, nobody running, their providers finished.
+
+        Where there are more of them than cores they share these fairly, as threads do (section 5.3): the one whose
+        last turn is longest ago comes first. So those that are waited for together also end about together.
+        """
+        idle = [
             group
             for group in self.groups.values()
             if group.ready and group.running is None and not group.waits_for and group.left
         ]
+        if len(idle) > 1:
+            idle.sort(key=_turn)
+        return idle
 
     def decide(self, group: Group) -> Activation:
         """Pick the next unit of a group with candidates, by its policy, and say how much it may do."""
@@ -246,6 +255,7 @@ class Monitor:
 
     def _begin(self, group: Group, unit: Unit) -> None:
         group.last = unit.number
+        group.turn = self.activations
         group.running = unit
         self.running += 1
         unit.running = True

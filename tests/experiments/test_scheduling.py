@@ -16,6 +16,7 @@ NOT_REPRODUCED = {
     "RR is worse than MC",
     "in most cases MC gives the lowest peaks",
     "the savings grow with the data",
+    "MP improves memory utilization",
 }
 
 

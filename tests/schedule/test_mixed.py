@@ -106,3 +106,17 @@ def test_a_single_policy_uses_one_core_however_many_there_are():
     one = simulate(units(NAMES, GROUPS), queues(EDGES), COSTS, "mc", cores=1)
     assert one == simulate(units(NAMES, GROUPS), queues(EDGES), COSTS, "mc", cores=8)
     assert one.busy_seconds == pytest.approx(one.seconds)
+
+
+def test_more_subflows_than_cores_share_these_fairly():
+    names = "s1 w1 s2 w2 s3 w3"
+    groups = {name: name[1] for name in names.split()}
+    lines = units(names, groups), queues("s1>w1 s2>w2 s3>w3", 10)
+    costs = {name: UnitCost(10, 40_000 if name[0] == "s" else 0) for name in names.split()}
+    order: list[str] = []
+    graph, policies = scheduled(*lines, "mixed")
+    alike = Simulation(graph, policies, costs, cores=2, on_decision=lambda decided: order.append(decided.group)).run()
+    assert all(set(order[place : place + 3]) == {"1", "2", "3"} for place in range(0, 30, 3))
+    # Three like lines on two cores end together: half as long again as one, not twice as long.
+    one = simulate(units("s1 w1", groups), queues("s1>w1", 10), costs, "mixed", cores=2)
+    assert alike.seconds == pytest.approx(1.5 * one.seconds, rel=0.05)
