@@ -9,7 +9,6 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 from PySide6.QtCore import QIODevice, QObject, QSaveFile, QTimer
 
 from designer.document.document import Document
@@ -101,6 +100,8 @@ def _read(file: Path) -> Lost | None:
 
 
 def _alive(pid: int, started: float) -> bool:
+    import psutil  # takes a tenth of a second, which the first window has no need of
+
     try:
         return abs(psutil.Process(pid).create_time() - started) < 2
     except psutil.Error:
@@ -128,6 +129,8 @@ class _Keeper(QObject):
 
     def write(self) -> None:
         """Keep the workflow as it is now. Written beside and put in place at once, so that it is never half there."""
+        import psutil
+
         document: Document = self.editor.document
         data = {
             "pid": os.getpid(),

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from engine.model.file import load
-from tests.designer.robot import Robot
-from tests.end_to_end.conftest import dirty_tpch, tpch  # noqa: F401 - fixtures
 from tests.end_to_end.helpers import answer, papilio, parquet_rows
+from tests.end_to_end.robot import Robot
 from tests.end_to_end.test_fig1 import TARGETS, expected
 
 LEFT, STEP = 380, 260  # where the first column of nodes stands on the screen, and how far it is to the next
@@ -21,7 +20,7 @@ HALF = 88  # from a node's middle to its ports
 
 
 @pytest.fixture
-def robot(tmp_path: Path, dirty_tpch: Path) -> Iterator[Robot]:  # noqa: F811
+def robot(tmp_path: Path, dirty_tpch: Path) -> Iterator[Robot]:
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "data").mkdir()
