@@ -9,10 +9,12 @@ import click
 
 from engine.cli.store import json_option, print_json
 
+_SHOWN = {"seconds", "median", "spread", "peak_mb", "failed"}
+
 
 @click.command(name="bench")
 @click.argument("name", required=False)
-@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--rounds", type=click.IntRange(1), help="Default: 3, and 1 for a benchmark that takes minutes.")
 @click.option("--scale", type=float, help="TPC-H scale, where the benchmark takes one.")
 @click.option(
     "--folder",
@@ -21,17 +23,19 @@ from engine.cli.store import json_option, print_json
     show_default=True,
     help="Where data and targets of the benchmark are kept.",
 )
+@click.option("--full", is_flag=True, help="Also the contenders that take long.")
 @json_option
-def command(name: str | None, rounds: int, scale: float | None, folder: Path, as_json: bool) -> None:
+def command(name: str | None, rounds: int | None, scale: float | None, folder: Path, full: bool, as_json: bool) -> None:
     """Run contenders side by side and compare them. Without a name, list the benchmarks."""
-    from engine.experiments.bench import Options, find, names
+    from engine.experiments.bench import Options, find, names, usual_rounds
 
     if name is None:
         for known in names():
             summary = (find(known).__doc__ or "").strip().splitlines()[0]
             click.echo(f"{known:<14}{summary}")
         return
-    options = Options(rounds, scale, folder.resolve(), lambda text: click.secho(text, dim=True, err=True))
+    rounds = rounds or usual_rounds(name)
+    options = Options(rounds, scale, folder.resolve(), lambda text: click.secho(text, dim=True, err=True), full)
     report = find(name)(options).as_dict()
     if as_json:
         print_json(report)
@@ -46,12 +50,14 @@ def _print(report: dict[str, Any]) -> None:
         spread = f"{min(seconds):.2f}-{max(seconds):.2f} s" if seconds else "-"
         median = f"{figures['median']:.2f} s" if seconds else figures.get("failed", "-")
         memory = f"  peak {figures['peak_mb']:,.0f} MB" if "peak_mb" in figures else ""
-        click.echo(f"{name:<{width}}{median:>10}  ({spread}){memory}")
+        others = [f"{key} {value:,.4g}" for key, value in figures.items() if key not in _SHOWN]
+        click.echo(f"{name:<{width}}{median:>10}  ({spread}){memory}{''.join(f'  {text}' for text in others)}")
     for name, value in report["ratios"].items():
         click.echo(f"{name}: {value:.2f}")
     for name, value in report["facts"].items():
         click.echo(f"{name}: {value}")
     for claim, holds in report["claims"].items():
-        click.secho(f"{'holds' if holds else 'DOES NOT HOLD'}: {claim}", fg="green" if holds else "red")
+        figures = f" ({report['evidence'][claim]})" if claim in report["evidence"] else ""
+        click.secho(f"{'holds' if holds else 'DOES NOT HOLD'}: {claim}{figures}", fg="green" if holds else "red")
     if report["identical"] is not None:
         click.echo("targets are identical" if report["identical"] else "TARGETS DIFFER")

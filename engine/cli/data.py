@@ -5,19 +5,26 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from engine.experiments.data import Generated, Progress
 
+_F = TypeVar("_F", bound=Callable[..., Any])
+
 _scale = click.option("--scale", type=float, required=True, help="1 is about 1 GB as text, 330 MB as Parquet.")
 _to = click.option("--to", "folder", type=click.Path(path_type=Path), required=True, help="Folder for the tables.")
-_replace = click.option("--replace", is_flag=True, help="Replace data of another scale or format.")
+_replace = click.option("--replace", is_flag=True, help="Replace data of another kind.")
 _json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+
+
+def _share(kind: str, what: str) -> Callable[[_F], _F]:
+    """An option for the share of the rows that a kind of dirt hits."""
+    return click.option(f"--{kind}", type=float, default=0.0, metavar="SHARE", help=f"Share of the rows: {what}.")
 
 
 @click.group()
@@ -32,18 +39,38 @@ def command() -> None:
 @_to
 @click.option("--format", type=click.Choice(["parquet", "tbl", "csv"]), default="parquet", show_default=True)
 @click.option("--tables", help="Only these tables, separated by commas. [default: all eight]")
+@_share("nulls", "a NULL in a column that must have a value")
+@_share("duplicates", "come twice")
+@_share("broken", "a phone number, brand, priority or shipping mode in a broken format")
+@_share("key-misses", "a foreign key that leads nowhere")
+@click.option("--seed", type=int, default=1, show_default=True, help="Another seed makes other rows dirty.")
 @_replace
 @_json
-def tpch(scale: float, folder: Path, format: str, tables: str | None, replace: bool, as_json: bool) -> None:
+def tpch(
+    scale: float,
+    folder: Path,
+    format: str,
+    tables: str | None,
+    nulls: float,
+    duplicates: float,
+    broken: float,
+    key_misses: float,
+    seed: int,
+    replace: bool,
+    as_json: bool,
+) -> None:
     """Generate the tables of TPC-H, one file each.
 
-    Tables that are there already are kept. A generation that fails or is cancelled leaves nothing behind.
+    Tables that are there already are kept. A generation that fails or is cancelled leaves nothing behind. Dirt is
+    dialled in by the share of the rows it hits, 0.05 for one in twenty; the same seed hits the same rows.
     """
     from engine.experiments.data import TPCH_TABLES, generate_tpch
+    from engine.experiments.dirt import Dirt
 
     wanted = [name.strip() for name in tables.split(",") if name.strip()] if tables is not None else TPCH_TABLES
+    dirt = Dirt(nulls, duplicates, broken, key_misses, seed)
     with _progress(f"TPC-H at scale {scale:g}") as show:
-        answer = generate_tpch(folder, scale, format=format, tables=wanted, replace=replace, progress=show)
+        answer = generate_tpch(folder, scale, format=format, tables=wanted, replace=replace, dirt=dirt, progress=show)
     _tell(answer, as_json)
 
 
@@ -103,6 +130,8 @@ def _as_json(answer: Generated) -> dict[str, object]:
         "benchmark": data.benchmark,
         "scale": data.scale,
         "format": data.format,
+        "dirt": data.dirt,
+        "dirtied": data.dirtied,
         "kept": answer.kept,
         "rows": data.rows,
         "bytes": data.bytes,
@@ -123,5 +152,6 @@ def _print(answer: Generated) -> None:
         click.echo(f"{title} is already in {answer.folder}: {data.rows:,} rows, kept.")
         return
     for name, table in data.tables.items():
-        click.echo(f"  {name:<10}{table.rows:>14,} rows {table.bytes / 1e6:>10,.1f} MB")
+        hit = ", ".join(f"{rows:,} {kind.replace('_', ' ')}" for kind, rows in data.dirtied.get(name, {}).items())
+        click.echo(f"  {name:<10}{table.rows:>14,} rows {table.bytes / 1e6:>10,.1f} MB  {hit}".rstrip())
     click.echo(f"{title}: {data.rows:,} rows in {answer.folder}, {answer.seconds:.1f} s")

@@ -44,6 +44,9 @@ from engine.partition.units import Granularity
 )
 @click.option("--pack-rows", type=click.IntRange(1), metavar="N", help="Rows in a pack.")
 @click.option("--queue-packs", type=click.IntRange(1), metavar="N", help="Packs in a queue.")
+@click.option(
+    "--queue-mb", type=click.FloatRange(min=0, min_open=True), metavar="MB", help="Size of a queue, beside its packs."
+)
 @click.option("--queue-memory", type=click.IntRange(0), metavar="MB", help="Memory of all packs; then disk.")
 @click.option("--slot-ms", type=click.FloatRange(min=0, min_open=True), metavar="N", help="The time slot of mm.")
 @click.option("--degree", metavar="N|auto", help="Pipelines side by side in a tree; auto measures it.")
@@ -65,6 +68,7 @@ def command(
     thetas: tuple[str, ...],
     pack_rows: int | None,
     queue_packs: int | None,
+    queue_mb: float | None,
     queue_memory: int | None,
     slot_ms: float | None,
     degree: str | None,
@@ -89,7 +93,9 @@ def command(
     quiet = as_json or events == "-"
     theta, own = _thetas(thetas)
     policy_known(policy)
-    chosen: dict[str, Any] = {"pack_rows": pack_rows, "queue_packs": queue_packs, "slot_ms": slot_ms, "theta": theta}
+    chosen: dict[str, Any] = {
+        "pack_rows": pack_rows, "queue_packs": queue_packs, "queue_mb": queue_mb, "slot_ms": slot_ms, "theta": theta
+    }  # fmt: skip
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if backend == "simulated":
         if resume:

@@ -6,6 +6,7 @@ A benchmark is a module `bench_NAME` beside this one with a `benchmark(options) 
 from __future__ import annotations
 
 import statistics
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,8 @@ class Options:
     scale: float | None = None
     folder: Path = Path("build/bench")
     say: Callable[[str], None] = lambda text: None
+    full: bool = False  # also what takes long
+    spark: Any = None  # a session that is open already; none given opens one
 
 
 @dataclass
@@ -30,15 +33,32 @@ class Contender:
 
     seconds: list[float] = field(default_factory=list)
     peak_mb: list[float] = field(default_factory=list)
+    figures: dict[str, list[float]] = field(default_factory=dict)  # whatever else was measured in each round
     failed: str | None = None
+
+    def add(self, **figures: float) -> None:
+        """More figures of a round."""
+        for name, value in figures.items():
+            self.figures.setdefault(name, []).append(value)
+
+    @property
+    def median(self) -> float:
+        """The median of its seconds."""
+        return statistics.median(self.seconds)
+
+    def figure(self, name: str) -> float:
+        """The median of another figure."""
+        return statistics.median(self.figures[name])
 
     def as_dict(self) -> dict[str, Any]:
         """The figures with their median."""
         data: dict[str, Any] = {"seconds": [round(value, 4) for value in self.seconds]}
         if self.seconds:
-            data["median"] = round(statistics.median(self.seconds), 4)
+            data["median"] = round(self.median, 4)
+            data["spread"] = round((max(self.seconds) - min(self.seconds)) / self.median, 3)
         if self.peak_mb:
             data["peak_mb"] = round(max(self.peak_mb), 1)
+        data |= {name: round(self.figure(name), 4) for name in self.figures}
         if self.failed:
             data["failed"] = self.failed
         return data
@@ -53,6 +73,7 @@ class Report:
     identical: bool | None = None
     facts: dict[str, Any] = field(default_factory=dict)
     claims: dict[str, bool] = field(default_factory=dict)
+    evidence: dict[str, str] = field(default_factory=dict)  # the figures behind a claim
 
     def as_dict(self) -> dict[str, Any]:
         """The report as the command line's JSON has it."""
@@ -62,11 +83,21 @@ class Report:
             "identical": self.identical,
             "facts": self.facts,
             "claims": self.claims,
+            "evidence": self.evidence,
         }
+
+    def claim(self, text: str, holds: bool, figures: str) -> None:
+        """State something, whether it holds, and the figures that say so."""
+        self.claims[text] = holds
+        self.evidence[text] = figures
+
+    def finished(self, *names: str) -> bool:
+        """Whether all of these contenders have figures."""
+        return all(name in self.contenders and self.contenders[name].seconds for name in names)
 
     def ratio(self, slower: str, faster: str) -> float:
         """How many times as long the first contender took as the second, by their medians; kept as well."""
-        value = statistics.median(self.contenders[slower].seconds) / statistics.median(self.contenders[faster].seconds)
+        value = self.contenders[slower].median / self.contenders[faster].median
         self.ratios[f"{slower} / {faster}"] = value
         return value
 
@@ -80,3 +111,9 @@ def find(name: str) -> Callable[[Options], Report]:
     """A benchmark by its name."""
     found: Callable[[Options], Report] = named.find("bench", name, "benchmark")
     return found
+
+
+def usual_rounds(name: str) -> int:
+    """How many rounds a benchmark takes unless told: its module's own `ROUNDS`, if it is long."""
+    rounds: int = getattr(sys.modules[find(name).__module__], "ROUNDS", Options.rounds)
+    return rounds

@@ -18,10 +18,11 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from engine.errors import BadInput, EnvironmentProblem
+from engine.experiments.dirt import Dirt, make_dirty
 
 #: The benchmarks whose data sets there are, as people call them.
 TITLES = {"tpch": "TPC-H", "ssb": "SSB"}
@@ -34,6 +35,8 @@ TPCH_BYTES_AT_SCALE_1 = {"parquet": 330_000_000, "tbl": 1_080_000_000, "csv": 1_
 #: Ten suppliers. Below 0.01 the specification's own formula (4.2.3) gives some parts the same supplier twice,
 #: so that the key of partsupp repeats; from 0.01 on all keys are unique.
 TPCH_SMALLEST_SCALE = 0.001
+
+CLEAN = Dirt()
 
 POLL_SECONDS = 0.1
 
@@ -59,6 +62,15 @@ class DataSet:
     format: str
     generator: str
     tables: dict[str, TableFile]
+    dirt: dict[str, float] = field(default_factory=dict)  # the shares of dirty rows and the seed
+    dirtied: dict[str, dict[str, int]] = field(default_factory=dict)  # how many rows of each table were hit
+
+    @property
+    def kind(self) -> str:
+        """What this data is, in words: benchmark, scale, format and dirt."""
+        shares = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in self.dirt.items())
+        dirt = f", dirty ({shares})" if shares else ""
+        return f"{TITLES[self.benchmark]} at scale {self.scale:g} as {self.format}{dirt}"
 
     @property
     def rows(self) -> int:
@@ -107,18 +119,21 @@ def generate_tpch(
     format: str = "parquet",
     tables: Iterable[str] = TPCH_TABLES,
     replace: bool = False,
+    dirt: Dirt = CLEAN,
     progress: Progress = lambda done, total: None,
 ) -> Generated:
     """Put TPC-H tables into `folder`, unless they are there already.
 
-    Data of another scale or format is replaced only when asked to, and files that are not ours never are.
+    Data of another scale, format or dirt is replaced only when asked to, and files that are not ours never are.
     """
     started = time.monotonic()
     wanted = _check_tables(tables)
     check_scale(scale)
+    if dirt and format != "parquet":
+        raise BadInput(f"--format {format}: dirt is for Parquet only; a workflow can write it on as {format}")
     folder = folder.expanduser().resolve()
 
-    present = data_of_kind(folder, "tpch", scale, format, replace)
+    present = data_of_kind(folder, "tpch", scale, format, replace, dirt)
     if present is not None:
         if wanted <= present.tables.keys() and present.is_complete_in(folder):
             return Generated(folder, present, kept=True, seconds=time.monotonic() - started)
@@ -129,12 +144,16 @@ def generate_tpch(
     with folder_beside(folder) as unfinished:
         check_room(unfinished, expected)
         run_generator(generator, unfinished, scale, format, wanted, lambda done: progress(done, expected))
+        made = [table for table in TPCH_TABLES if table in wanted]
+        dirtied = make_dirty(unfinished, made, dirt) if dirt else {}
         data = DataSet(
             benchmark="tpch",
             scale=scale,
             format=format,
             generator=generator_version(generator),
-            tables={table: count_table(unfinished / f"{table}.{format}") for table in TPCH_TABLES if table in wanted},
+            tables={table: count_table(unfinished / f"{table}.{format}") for table in made},
+            dirt=dirt.as_dict(),
+            dirtied=dirtied,
         )
         data.write_marker(unfinished)
         move_into_place(unfinished, folder)
@@ -158,16 +177,15 @@ def _check_tables(tables: Iterable[str]) -> set[str]:
     return wanted
 
 
-def data_of_kind(folder: Path, benchmark: str, scale: float, format: str, replace: bool) -> DataSet | None:
-    """The data set in `folder` if it is of this scale and format; another is refused unless it may be replaced."""
+def data_of_kind(
+    folder: Path, benchmark: str, scale: float, format: str, replace: bool, dirt: Dirt = CLEAN
+) -> DataSet | None:
+    """The data set in `folder` if it is the one asked for; another is refused unless it may be replaced."""
     present = data_in(folder, benchmark)
-    if present is None or (present.scale == scale and present.format == format):
+    if present is None or (present.scale, present.format, present.dirt) == (scale, format, dirt.as_dict()):
         return present
     if not replace:
-        raise BadInput(
-            f"{folder} holds {TITLES[benchmark]} at scale {present.scale:g} as {present.format}; "
-            "choose another folder, or replace it with --replace"
-        )
+        raise BadInput(f"{folder} holds {present.kind}; choose another folder, or replace it with --replace")
     return None
 
 

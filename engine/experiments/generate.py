@@ -192,10 +192,13 @@ def _pass(builder: _Builder, flow: _Flow, operator: str, title: str, port: str =
     flow.at = f"{id_}.{port}"
 
 
-def _computed(flow: _Flow) -> str:
-    """The name for one more computed column: a new one, or that of an older one which it replaces."""
+def _compute(builder: _Builder, flow: _Flow, title: str, text: str) -> None:
+    """One more computed number, in a new column or instead of an older one."""
     flow.computed += 1
-    return f"computed_{flow.computed % MOST_COMPUTED}"
+    name = f"computed_{flow.computed % MOST_COMPUTED}"
+    _pass(builder, flow, "derive", title, columns=[{"name": name, "expression": f"CAST({text} AS decimal(18,4))"}])
+    if name not in flow.numbers:
+        flow.numbers.append(name)
 
 
 def _filter(builder: _Builder, flow: _Flow) -> None:
@@ -209,20 +212,12 @@ def _filter(builder: _Builder, flow: _Flow) -> None:
 def _number(builder: _Builder, flow: _Flow) -> None:
     one, other = builder.chance.choice(flow.numbers), builder.chance.choice(flow.numbers)
     factor = builder.chance.randint(2, 9)
-    text = f"CAST(pmod(CAST({one} * {factor} + {other} AS decimal(38,4)), 100000) AS decimal(18,4))"
-    name = _computed(flow)
-    _pass(builder, flow, "derive", "Compute", columns=[{"name": name, "expression": text}])
-    if name not in flow.numbers:
-        flow.numbers.append(name)
+    _compute(builder, flow, "Compute", f"pmod(CAST({one} * {factor} + {other} AS decimal(38,4)), 100000)")
 
 
 def _days(builder: _Builder, flow: _Flow) -> None:
     one, other = builder.chance.choice(flow.dates), builder.chance.choice(flow.dates)
-    text = f"CAST(abs(date_diff({one}, {other})) AS decimal(18,4))"
-    name = _computed(flow)
-    _pass(builder, flow, "derive", "Days between", columns=[{"name": name, "expression": text}])
-    if name not in flow.numbers:
-        flow.numbers.append(name)
+    _compute(builder, flow, "Days between", f"abs(date_diff({one}, {other}))")
 
 
 def _clean(builder: _Builder, flow: _Flow) -> None:

@@ -1,17 +1,20 @@
-"""Measuring a command: its seconds, and the peak memory of all the processes it starts."""
+"""Measuring a command, or a part of this process: its seconds, and what the whole process tree took meanwhile."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 SAMPLE_SECONDS = 0.1
+PROGRESS_SECONDS = 15
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,13 @@ class Measured:
     code: int
 
 
-def measure(command: Sequence[str], cwd: Path | None = None, environment: Mapping[str, str] | None = None) -> Measured:
-    """Run a command to its end."""
+def measure(
+    command: Sequence[str],
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    progress: Callable[[float, float], None] | None = None,
+) -> Measured:
+    """Run a command to its end. `progress` hears now and then of the seconds so far and the MB in memory."""
     begun = time.monotonic()
     process = subprocess.Popen(
         command,
@@ -37,7 +45,7 @@ def measure(command: Sequence[str], cwd: Path | None = None, environment: Mappin
         stderr=subprocess.PIPE,
         text=True,
     )
-    peak = _Peak(process.pid)
+    peak = Watch(process.pid, progress)
     peak.start()
     try:
         output, errors = process.communicate()
@@ -51,20 +59,29 @@ def measure(command: Sequence[str], cwd: Path | None = None, environment: Mappin
     return Measured(seconds, peak.mb, output, errors, process.returncode)
 
 
-class _Peak(threading.Thread):
-    """Samples the resident memory of a process and all its descendants."""
+class Watch(threading.Thread):
+    """Samples the resident memory and the processor time of a process and all its descendants."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int | None = None, progress: Callable[[float, float], None] | None = None) -> None:
+        """No process given is this one. `progress` hears the seconds and the memory from time to time."""
         super().__init__(daemon=True)
-        self.pid = pid
+        self.pid = pid or os.getpid()
+        self.progress = progress
         self.mb = 0.0
         self._done = threading.Event()
+        self._processor: dict[int, list[float]] = {}  # process → its processor time, first and last seen
 
     def run(self) -> None:
         try:
             root = psutil.Process(self.pid)
+            begun = told = time.monotonic()
+            self._sample(root)
             while not self._done.wait(SAMPLE_SECONDS):
-                self.mb = max(self.mb, self._sample(root))
+                now_mb = self._sample(root)
+                if self.progress is not None and time.monotonic() - told >= PROGRESS_SECONDS:
+                    told = time.monotonic()
+                    self.progress(told - begun, now_mb)
+            self._sample(root)
         except psutil.NoSuchProcess:
             return
 
@@ -72,11 +89,32 @@ class _Peak(threading.Thread):
         self._done.set()
         self.join()
 
+    @property
+    def processor_seconds(self) -> float:
+        """Processor time that was spent while it was watched."""
+        return sum(last - first for first, last in self._processor.values())
+
     def _sample(self, root: psutil.Process) -> float:
+        """The memory in use now, in MB; the peak is kept."""
         total = 0
         for process in (root, *root.children(recursive=True)):
             try:
                 total += process.memory_info().rss
+                times = process.cpu_times()
+                spent = times.user + times.system
+                self._processor.setdefault(process.pid, [spent, spent])[1] = spent
             except psutil.NoSuchProcess:
                 continue
+        self.mb = max(self.mb, total / 2**20)
         return total / 2**20
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[Watch]:
+    """This process and all it started, watched while this lasts."""
+    watch = Watch()
+    watch.start()
+    try:
+        yield watch
+    finally:
+        watch.stop()

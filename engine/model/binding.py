@@ -151,6 +151,9 @@ class _Binder:
         self.file = file
         self.catalogue = catalogue
         self.discover = discover
+        # What is wrong only because something else is, which is told already.
+        self.broken_roots: set[str] = set()
+        self.beside_broken: set[str] = set()
 
     def run(self, parameters: Mapping[str, Any], settings: Mapping[tuple[str, str], Any]) -> None:
         self.resolve_values(parameters)
@@ -176,20 +179,31 @@ class _Binder:
                 self.problem(f"the run gives a parameter `{name}` that the workflow does not have{near}")
         for name, parameter in workflow.parameters.items():
             bound.values[name] = given.get(name, parameter.default)
+            if isinstance(bound.values[name], (list, dict)):
+                self.problem(f"the parameter `{name}` takes one value, not {bound.values[name]!r}")
             if name in workflow.roots:
                 self.problem(f"`{name}` is both a parameter and a root")
-        roots = {}
-        for name, text in workflow.roots.items():
-            try:
-                roots[name] = str(substitute(text, bound.values))
-            except UnknownReference as error:
-                self.problem(f"the root `{name}` refers to `${{{error.name}}}`, which is no parameter")
         base = bound.file.parent if bound.file else Path.cwd()
-        try:
-            bound.roots = resolve_roots(roots, base)
-        except OutsideRoots as error:
-            self.problem(str(error))
+        bound.roots = {} if workflow.roots else resolve_roots({}, base)
+        for name, text in workflow.roots.items():
+            reason = self.resolve_root(name, text, base)
+            if reason is not None:
+                self.broken_roots.add(name)
+                self.problem(reason)
         bound.values.update({name: str(path) for name, path in bound.roots.items() if name})
+
+    def resolve_root(self, name: str, text: str, base: Path) -> str | None:
+        """Find the folder of a root, or say why there is none."""
+        try:
+            found = substitute(text, self.bound.values)
+            if found is None:
+                return f"the root `{name}` is `{text}`, which has no value"
+            self.bound.roots.update(resolve_roots({name: str(found)}, base))
+        except UnknownReference as error:
+            return f"the root `{name}` refers to `${{{error.name}}}`, which is no parameter"
+        except OutsideRoots as error:
+            return str(error)
+        return None
 
     # -- operators
 
@@ -211,8 +225,9 @@ class _Binder:
             try:
                 settings = substitute(settings, self.bound.values)
             except UnknownReference as error:
-                near = did_you_mean(error.name, self.bound.values)
-                self.problem(f"`${{{error.name}}}` is neither a parameter nor a root{near}", id_)
+                if error.name not in self.broken_roots:
+                    near = did_you_mean(error.name, self.bound.values)
+                    self.problem(f"`${{{error.name}}}` is neither a parameter nor a root{near}", id_)
                 continue
             try:
                 self.bound.operators[id_] = kind.model_validate(settings)
@@ -259,6 +274,7 @@ class _Binder:
 
     def missing_end(self, edge: Edge) -> None:
         nodes = self.bound.workflow.nodes
+        self.beside_broken.update((edge.source, edge.target))
         missing = [id_ for id_ in (edge.source, edge.target) if id_ not in nodes]
         if missing:  # a node that is there but has no operator has its own problem, told already
             near = did_you_mean(missing[0], nodes)
@@ -283,10 +299,10 @@ class _Binder:
 
     def check_ports(self) -> None:
         for id_, operator in self.bound.operators.items():
-            incoming = self.bound.incoming.get(id_, ())
+            fed = [link.target_port for link in self.bound.incoming.get(id_, ())]
             for port in operator.input_ports():
-                edges = sum(1 for link in incoming if link.target_port == port.name)
-                if edges == 0 and port.required:
+                edges = fed.count(port.name)
+                if edges == 0 and port.required and id_ not in self.beside_broken:
                     self.problem(f"nothing feeds the port `{port.name}`", id_, port=port.name)
                 elif edges > 1 and not port.many:
                     self.problem(
@@ -296,10 +312,10 @@ class _Binder:
                     )
             if operator.role is Role.TARGET:
                 continue
-            connected = {link.source_port for link in self.bound.outgoing.get(id_, ())}
-            rows = [port.name for port in operator.output_ports() if port.required]
-            if rows and not connected:
-                self.problem("nothing reads what this node gives", id_, port=rows[0])
+            if not self.bound.outgoing.get(id_) and id_ not in self.beside_broken:
+                rows = [port.name for port in operator.output_ports() if port.required]
+                if rows:
+                    self.problem("nothing reads what this node gives", id_, port=rows[0])
 
     def check_recordsets(self) -> None:
         for link in self.bound.links:

@@ -211,7 +211,11 @@ class Token(NamedTuple):
     kind: str  # word, quoted, number, string, sign, end
     text: str
     position: int
-    end: int
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.position + len(self.text)
 
 
 _TOKEN = re.compile(
@@ -226,6 +230,7 @@ _TOKEN = re.compile(
   | (?P<word>[^\W\d]\w*)
   | (?P<sign><=>|>>>|<>|!=|<=|>=|==|\|\||->|::|<<|>>|[-+*/%=<>!~&|^(),.\[\]])
   | (?P<end>\Z)
+  | (?P<other>.)
     )""",
     re.VERBOSE | re.DOTALL,
 )
@@ -233,39 +238,39 @@ _TOKEN = re.compile(
 
 def tokens(text: str, what: str = "expression") -> list[Token]:
     """The words and signs of a text, with three ends behind them; `what` names it in what is refused."""
-    found: list[Token] = []
-    position, match_at, kinds = 0, _TOKEN.match, _TOKEN_KINDS
-    while True:
-        match = match_at(text, position)
-        if match is None:
-            raise _no_token(text, position, what)
-        group = match.lastindex or 0
-        kind, word = kinds[group], match[group]
-        position = match.end()
-        if kind in _NO_TOKENS:
-            break
-        found.append(Token(kind, word, position - len(word), position))
-    if kind == "comment":
-        raise ExpressionError(f"no comments inside the {what}; use the node's note", position - len(word))
-    if kind == "raw":
-        raise ExpressionError("no raw strings; double each backslash", position - len(word))
-    # Three, so that the parser may look ahead without minding the end.
-    found.extend([Token("end", "", len(text), len(text))] * 3)
-    return found
+    return [Token(*token) for token in _scan(text, what)]
+
+
+def _scan(text: str, what: str) -> list[tuple[str, str, int]]:
+    """The tokens as plain tuples, which are made three times as fast."""
+    kinds = _TOKEN_KINDS
+    found = [
+        (kinds[group], match[group], match.start(group))
+        for match in _TOKEN.finditer(text)
+        if (group := match.lastindex) is not None
+    ]
+    if not _REFUSED.isdisjoint([kind for kind, _, _ in found]):
+        raise _refused_token(*next(token for token in found if token[0] in _REFUSED), what)
+    # Two more ends, so that the parser may look ahead without minding the end.
+    return found + found[-1:] * 2
 
 
 _TOKEN_KINDS = {index: kind for kind, index in _TOKEN.groupindex.items()}
-_NO_TOKENS = ("end", "comment", "raw")
+_REFUSED = {"comment", "raw", "other"}
 
 
-def _no_token(text: str, position: int, what: str) -> ExpressionError:
-    position += len(text[position:]) - len(text[position:].lstrip())
-    character = text[position]
-    if character in "'\"`":
-        return ExpressionError(f"the {character} is never closed", position)
-    if character == ";":
-        return ExpressionError(f"one {what} only, no `;`", position)
-    return ExpressionError(f"`{character}` has no meaning here", position)
+def _refused_token(kind: str, text: str, position: int, what: str) -> ExpressionError:
+    if kind == "comment":
+        reason = f"no comments inside the {what}; use the node's note"
+    elif kind == "raw":
+        reason = "no raw strings; double each backslash"
+    elif text in "'\"`":
+        reason = f"the {text} is never closed"
+    elif text == ";":
+        reason = f"one {what} only, no `;`"
+    else:
+        reason = f"`{text}` has no meaning here"
+    return ExpressionError(reason, position)
 
 
 _RESERVED = {
@@ -291,6 +296,14 @@ _UNITS = {
     "year", "years", "quarter", "quarters", "month", "months", "week", "weeks", "day", "days", "hour", "hours",
     "minute", "minutes", "second", "seconds", "millisecond", "milliseconds", "microsecond", "microseconds",
 }  # fmt: skip
+# Functions that take a unit of time before their arguments, and then are another function.
+_BY_UNIT = {
+    **dict.fromkeys(("timestampadd", "dateadd", "date_add"), "timestampadd"),
+    **dict.fromkeys(("timestampdiff", "datediff", "date_diff"), "timestampdiff"),
+}
+_STEPS = {
+    "year", "quarter", "month", "week", "day", "dayofyear", "hour", "minute", "second", "millisecond", "microsecond",
+}  # fmt: skip
 _EXTRACT = _UNITS | {"dayofweek", "dow", "doy", "yearofweek", "dayofweek_iso"}
 
 _COMPARISONS = {"=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">="}
@@ -314,7 +327,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         if len(text) > MAX_LENGTH:
             raise ExpressionError(f"longer than {MAX_LENGTH} characters")
-        self.tokens = tokens(text)
+        self.tokens = _scan(text, "expression")
         self.at = 0
         self.depth = 0
         self.calls: list[Call] = []
@@ -323,17 +336,19 @@ class _Parser:
 
     @property
     def token(self) -> Token:
-        return self.tokens[self.at]
+        return Token(*self.tokens[self.at])
+
+    def ahead(self, steps: int = 1) -> Token:
+        return Token(*self.tokens[min(self.at + steps, len(self.tokens) - 1)])
 
     def word(self, ahead: int = 0) -> str:
         """The word that stands here in lower case, or nothing."""
-        token = self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
-        return token.text.lower() if token.kind == "word" else ""
+        kind, text, _ = self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
+        return text.lower() if kind == "word" else ""
 
     def sign(self, text: str) -> bool:
         """Step over a sign if it stands here."""
-        token = self.tokens[self.at]
-        if token.text == text and token.kind == "sign":
+        if self.tokens[self.at][1] == text:  # only a sign is written like one; names and strings have their quotes
             self.at += 1
             return True
         return False
@@ -376,16 +391,14 @@ class _Parser:
             raise ExpressionError(f"nested more than {MAX_DEPTH} levels deep", self.token.position)
         left = self.prefix()
         while True:
-            token = self.tokens[self.at]
-            if token.kind not in ("sign", "word"):
-                break
-            kind = token.text.lower()
+            _, text, position = self.tokens[self.at]
+            kind = text.lower()
             binding = _BINDING.get(kind)
             if binding is not None:
                 if binding <= strength:
                     break
                 self.at += 1
-                left = Operation(token.position, kind, (left, self.expression(binding)))
+                left = Operation(position, kind, (left, self.expression(binding)))
             elif kind in _PREDICATES and strength < _PREDICATE:
                 left = self.predicate(left)
             else:
@@ -417,7 +430,7 @@ class _Parser:
         kind = self.word()
         if kind in ("like", "ilike", "rlike", "regexp"):
             self.at += 1
-            if self.word() in ("any", "all", "some") and self.tokens[self.at + 1].text == "(":
+            if self.word() in ("any", "all", "some") and self.ahead().text == "(":
                 self.at += 2
                 return Operation(position, "like", (left, *self.list_until(")")))
             pattern = self.expression(_PREDICATE)
@@ -428,17 +441,18 @@ class _Parser:
         raise self.unexpected()
 
     def prefix(self) -> Expr:
-        token = self.tokens[self.at]
-        if token.kind == "word" and token.text.lower() == "not":
+        kind, text, position = self.tokens[self.at]
+        if kind == "word" and text.lower() == "not":
             self.at += 1
-            return Operation(token.position, "not", (self.expression(_NOT),))
-        if token.kind == "sign" and token.text in _PREFIXES:
+            return Operation(position, "not", (self.expression(_NOT),))
+        if text in _PREFIXES:
             self.at += 1
-            return Operation(token.position, _PREFIXES[token.text], (self.expression(_UNARY),))
-        return self.suffixes(self.primary())
+            return Operation(position, _PREFIXES[text], (self.expression(_UNARY),))
+        operand = self.primary()
+        return self.suffixes(operand) if self.tokens[self.at][1] in _SUFFIXES else operand
 
     def suffixes(self, operand: Expr) -> Expr:
-        while self.tokens[self.at].text in _SUFFIXES:
+        while self.tokens[self.at][1] in _SUFFIXES:
             position = self.token.position
             if self.sign("["):
                 key = self.expression()
@@ -453,80 +467,78 @@ class _Parser:
         return operand
 
     def primary(self) -> Expr:
-        token = self.tokens[self.at]
-        if token.kind == "number":
+        kind, text, position = self.tokens[self.at]
+        if kind == "number":
             self.at += 1
-            return _number(token)
-        if token.kind in ("string", "hex"):
-            self.at += 1
-            while token.kind == "string" and self.token.kind == "string":  # 'a' 'b' and 'it''s'
-                self.at += 1
-            return Literal(token.position, token.text, "string" if token.kind == "string" else "binary")
-        if token.kind == "quoted":
-            return self.column()
-        if token.kind == "word":
+            return _number(text, position)
+        if kind == "word":
             return self.from_word()
+        if kind in ("string", "hex"):
+            self.at += 1
+            while kind == "string" and self.token.kind == "string":  # 'a' 'b' and 'it''s'
+                self.at += 1
+            return Literal(position, text, "string" if kind == "string" else "binary")
+        if kind == "quoted":
+            return self.column()
         if self.sign("("):
             if self.token.kind == "word" and self.word() in _QUERY:
                 raise self.unexpected()
             inner = self.expression()
             if self.sign(","):
-                raise ExpressionError("a list of values has no place here", token.position)
+                raise ExpressionError("a list of values has no place here", position)
             self.expect(")")
             return inner
         if self.sign("*"):
-            return Star(token.position)
+            return Star(position)
         raise self.unexpected()
 
     def from_word(self) -> Expr:
-        token = self.tokens[self.at]
-        word = token.text.lower()
-        following = self.tokens[self.at + 1]
+        _, text, position = self.tokens[self.at]
+        word = text.lower()
+        kind_behind, behind, position_behind = self.tokens[self.at + 1]
+        if behind == "(":
+            return self.call()
+        if behind == "->":
+            raise ExpressionError("`->` makes sense only inside a function's arguments", position_behind)
         if word in ("null", "true", "false"):
             self.at += 1
-            return Literal(token.position, None if word == "null" else word == "true",
+            return Literal(position, None if word == "null" else word == "true",
                            "void" if word == "null" else "boolean")  # fmt: skip
         if word == "case":
             return self.case()
-        if word == "interval" and following.text != "(" and following.kind in ("number", "string", "sign"):
+        if word == "interval" and kind_behind in ("number", "string", "sign"):
             return self.interval()
-        if word in ("date", "timestamp", "timestamp_ntz", "timestamp_ltz") and following.kind == "string":
+        if word in ("date", "timestamp", "timestamp_ntz", "timestamp_ltz") and kind_behind == "string":
             self.at += 2
-            return Literal(token.position, following.text, normal_type(word))
-        if following.kind == "sign" and following.text == "->":
-            raise ExpressionError("`->` makes sense only inside a function's arguments", following.position)
-        if following.kind == "sign" and following.text == "(":
-            return self.call()
+            return Literal(position, behind, normal_type(word))
         if word in _RESERVED:
             raise self.unexpected()
         if word in functions.BARE:
             self.at += 1
-            return self.called(Call(token.position, word, ()))
+            return self.called(Call(position, word, ()))
         return self.column()
 
     def name(self) -> str:
-        token = self.token
-        if token.kind == "quoted":
-            self.at += 1
-            return token.text[1:-1].replace("``", "`")
-        if token.kind == "word":
-            self.at += 1
-            return token.text
-        raise self.unexpected("a name expected")
+        kind, text, _ = self.tokens[self.at]
+        if kind not in ("word", "quoted"):
+            raise self.unexpected("a name expected")
+        self.at += 1
+        return text if kind == "word" else text[1:-1].replace("``", "`")
 
     def column(self) -> Expr:
-        position = self.token.position
+        position = self.tokens[self.at][2]
         names = [self.name()]
         while self.sign("."):
             if self.sign("*"):
                 raise ExpressionError("`.*` has no place in an expression", position)
             names.append(self.name())
-        if self.token.text == "(":
+        if self.tokens[self.at][1] == "(":
             raise ExpressionError(
                 f"`{'.'.join(names)}(…)`: only Spark's own functions by their plain names may be called",
                 position,
             )
-        return Column(position, tuple(names), self.tokens[self.at - 1].end)
+        _, last, start = self.tokens[self.at - 1]
+        return Column(position, tuple(names), start + len(last))
 
     def list_until(self, end: str) -> list[Expr]:
         if self.sign(end):
@@ -540,7 +552,7 @@ class _Parser:
     def argument(self) -> Expr:
         """An argument of a function: an expression, a lambda, or `x AS name`."""
         token = self.token
-        if token.kind == "word" and self.tokens[self.at + 1].text == "->":
+        if token.kind == "word" and self.ahead().text == "->":
             self.at += 2
             return Lambda(token.position, (token.text,), self.expression())
         if token.text == "(" and self._lambda_ahead():
@@ -557,10 +569,10 @@ class _Parser:
         return value
 
     def _lambda_ahead(self) -> bool:
-        at = self.at + 1
-        while self.tokens[at].kind in ("word", "quoted") and self.tokens[at + 1].text == ",":
-            at += 2
-        return self.tokens[at + 1].text == ")" and self.tokens[min(at + 2, len(self.tokens) - 1)].text == "->"
+        steps = 1
+        while self.ahead(steps).kind in ("word", "quoted") and self.ahead(steps + 1).text == ",":
+            steps += 2
+        return self.ahead(steps + 1).text == ")" and self.ahead(steps + 2).text == "->"
 
     def call(self) -> Expr:
         token = self.token
@@ -591,7 +603,11 @@ class _Parser:
                 self.keyword("all")
             if name == "trim" and self.word() in ("both", "leading", "trailing"):
                 self.at += 1
-            if name == "position":
+            if name in _BY_UNIT and self.word() in _STEPS and self.ahead().text == ",":
+                name = _BY_UNIT[name]
+                arguments.append(Literal(self.token.position, self.word(), "unit"))
+                self.at += 1
+            elif name == "position":
                 arguments.append(self.expression(_PREDICATE))
                 if self.keyword("in"):
                     arguments.append(self.argument())
@@ -713,7 +729,7 @@ class _Parser:
         self.at += 1
         units = 0
         while self.token.kind in ("number", "string") or (
-            self.token.text in ("+", "-") and self.tokens[self.at + 1].kind in ("number", "string")
+            self.token.text in ("+", "-") and self.ahead().kind in ("number", "string")
         ):
             self.at += 1 if self.token.kind in ("number", "string") else 2
             if self.word() not in _UNITS:
@@ -722,30 +738,25 @@ class _Parser:
             units += 1
             if self.keyword("to"):
                 self.at += 1
-        if not units and self.tokens[self.at - 1].kind != "string":
+        if not units and self.ahead(-1).kind != "string":
             raise self.unexpected("a unit of time expected")
         return Literal(token.position, "interval", "interval")
 
     def type_name(self) -> str:
-        start = self.token.position
+        start = self.tokens[self.at][2]
         depth = 0
         pieces = []
         while True:
-            token = self.token
-            if token.kind in ("word", "quoted", "number"):
-                pieces.append(token.text)
-            elif token.kind == "sign" and token.text in ("(", "<"):
+            kind, text, _ = self.tokens[self.at]
+            if text in ("(", "<"):
                 depth += 1
-                pieces.append(token.text)
-            elif token.kind == "sign" and token.text in (")", ">", ">>") and depth:
-                depth -= len(token.text)
-                pieces.append(token.text)
-            elif token.kind == "sign" and token.text == "," and depth:
-                pieces.append(token.text)
-            else:
+            elif text in (")", ">", ">>") and depth:
+                depth -= len(text)
+            elif kind not in ("word", "quoted", "number") and not (text == "," and depth):
                 break
+            pieces.append(text)
             self.at += 1
-            if depth == 0 and not (self.token.kind == "sign" and self.token.text in ("(", "<")):
+            if depth == 0 and self.tokens[self.at][1] not in ("(", "<"):
                 break
         try:
             return normal_type("".join(pieces))
@@ -753,18 +764,17 @@ class _Parser:
             raise ExpressionError(str(error), start) from None
 
 
-def _number(token: Token) -> Literal:
-    text = token.text
+def _number(text: str, position: int) -> Literal:
     if text.endswith("BD"):
-        return Literal(token.position, text, _decimal_type(text[:-2]))
+        return Literal(position, text, _decimal_type(text[:-2]))
     if text[-1] in _NUMBER_ENDS:
-        return Literal(token.position, text, _NUMBER_ENDS[text[-1]])
+        return Literal(position, text, _NUMBER_ENDS[text[-1]])
     if "e" in text or "E" in text:
-        return Literal(token.position, float(text), "double")
+        return Literal(position, float(text), "double")
     if "." in text:
-        return Literal(token.position, text, _decimal_type(text))
+        return Literal(position, text, _decimal_type(text))
     value = int(text)
-    return Literal(token.position, value, "int" if value < 2**31 else "bigint" if value < 2**63 else
+    return Literal(position, value, "int" if value < 2**31 else "bigint" if value < 2**63 else
                    _decimal_type(text))  # fmt: skip
 
 

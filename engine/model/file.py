@@ -81,13 +81,16 @@ def _form_errors(error: ValidationError, file: str, lines: dict[tuple[str, ...],
     messages = []
     for item in error.errors(include_url=False)[:10]:
         steps = [str(step) for step in item["loc"]]
+        line = lines.get(tuple(steps[:2])) or lines.get(tuple(steps[:1]))
         if steps and steps[0] == "nodes" and "[key]" in steps:
-            reason = f"`{steps[1]}` cannot be a node's id: letters, digits, `_` and `-` only"
+            reason = f"`{steps.pop(1)}` cannot be a node's id: letters, digits, `_` and `-` only"
+            steps.remove("[key]")
+        elif steps and steps[0] == "edges" and item["type"] == "string_pattern_mismatch":
+            reason = f"`{item['input']}` is no end of an edge; write `node` or `node.port`"
         else:
             reason = item["msg"]
             if item["type"] != "missing" and not isinstance(item.get("input"), (dict, list)):
                 reason += f" (it is {item.get('input')!r})"
-        line = lines.get(tuple(steps[:2])) or lines.get(tuple(steps[:1]))
         place = f"{file}:{line}" if line else file
         if len(steps) > 1 and steps[0] == "nodes":
             where = f"node `{steps[1]}`" + (f", field `{'.'.join(steps[2:])}`" if len(steps) > 2 else "")

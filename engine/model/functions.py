@@ -13,7 +13,7 @@ string: find_in_set->int format_number format_string hex initcap lcase left leng
 string: character_length->int len->int levenshtein->int locate->int lower lpad ltrim luhn_check->boolean mask
 string: md5 octet_length->int bit_length->int overlay position->int printf quote regexp_extract
 string: regexp_extract_all->array<string> regexp_count->int regexp_instr->int regexp_like->boolean regexp->boolean
-string: regexp_replace regexp_substr repeat replace reverse->=1 right rlike->boolean rpad rtrim sentences->?
+string: regexp_replace regexp_substr repeat replace reverse->?reverse right rlike->boolean rpad rtrim sentences->?
 string: sha sha1 sha2 soundex space split->array<string> split_part startswith->boolean substr substring
 string: substring_index to_char to_varchar translate trim btrim ucase unbase64->binary unhex->binary upper
 string: url_decode url_encode parse_url try_parse_url crc32->bigint hash->int xxhash64->bigint encode->binary
@@ -26,12 +26,12 @@ int: factorial->bigint mod->?mod pmod->?mod greatest->=* least->=* conv->string 
 int: try_multiply->?* try_divide->?/ try_mod->?mod div->bigint bit_count shiftleft->=1 shiftright->=1
 int: shiftrightunsigned->=1 getbit->tinyint bit_get->tinyint
 boolean: isnull isnotnull isnan like ilike equal_null not->boolean
-int: coalesce->=* nvl->=* ifnull->=* nvl2->=2 nullif->=1 if->?if iff->?if nullifzero->=1 zeroifnull->=1
+int: coalesce->=* nvl->=* ifnull->=* nvl2->=2 nullif->=1 if->?if nullifzero->=1 zeroifnull->=1
 int: bigint->bigint binary->binary boolean->boolean date->date decimal->decimal(10,0) double->double float->float
 int: int smallint->smallint timestamp->timestamp tinyint->tinyint
 date: add_months current_date curdate date_add dateadd->?  date_sub last_day make_date next_day to_date trunc
 date: try_to_date date_from_unix_date
-int: datediff date_diff->?  day dayofmonth dayofweek dayofyear hour minute month quarter second week weekday
+int: datediff date_diff->?  day dayofmonth dayofweek dayofyear hour minute month quarter second weekday
 int: weekofyear year unix_date extract->?extract date_part->?  datepart->?
 timestamp: current_timestamp now localtimestamp->timestamp_ntz date_trunc from_utc_timestamp make_timestamp
 timestamp: to_timestamp to_timestamp_ntz->timestamp_ntz to_timestamp_ltz timestamp_micros timestamp_millis

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from engine.model import functions
 from engine.model.expressions import (
@@ -18,8 +19,8 @@ from engine.model.expressions import (
     Literal,
     Named,
     Operation,
-    Star,
     Window,
+    parse,
 )
 from engine.model.problems import did_you_mean
 from engine.model.types import (
@@ -47,6 +48,13 @@ class Scope:
 
     schema: Schema | None
     qualified: Mapping[str, Schema | None] = field(default_factory=dict)
+    _kinds: dict[str, str | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def kind(self, text: str) -> str | None:
+        """The type of an expression over these columns, told once. A wrong expression raises."""
+        if text not in self._kinds:
+            self._kinds[text] = infer(parse(text), self)
+        return self._kinds[text]
 
     def column(self, name: str) -> str | None:
         """The type of a column, `None` where it is not known; KeyError where there is no such column."""
@@ -74,34 +82,26 @@ def infer(expression: Expr, scope: Scope) -> str | None:
 
 
 def _infer(part: Expr, scope: Scope, bound: Mapping[str, str | None]) -> str | None:
-    match part:
-        case Literal():
-            return part.kind
-        case Column():
-            return _column(part, scope, bound)
-        case Operation():
-            return _operation(part, [_infer(operand, scope, bound) for operand in part.operands])
-        case Call():
-            return _call(part, scope, bound)
-        case Cast():
-            _infer(part.operand, scope, bound)
-            return part.kind
-        case Case():
-            for inner in (part.subject, *part.conditions):
-                if inner is not None:
-                    _infer(inner, scope, bound)
-            branches = [*part.results, part.otherwise or Literal(part.position, None, "void")]
-            return _shared(part, [_infer(branch, scope, bound) for branch in branches])
-        case Item():
-            return _item(part, scope, bound)
-        case Named():
-            return _infer(part.operand, scope, bound)
-        case Window():
-            for inner in part.parts():
-                _infer(inner, scope, bound)
-            return None
-        case Star() | Lambda():
-            return None
+    rule = _RULES.get(type(part))
+    return rule(part, scope, bound) if rule is not None else None
+
+
+def _cast(part: Cast, scope: Scope, bound: Mapping[str, str | None]) -> str | None:
+    _infer(part.operand, scope, bound)
+    return part.kind
+
+
+def _case(part: Case, scope: Scope, bound: Mapping[str, str | None]) -> str | None:
+    for inner in (part.subject, *part.conditions):
+        if inner is not None:
+            _infer(inner, scope, bound)
+    branches = [*part.results, part.otherwise or Literal(part.position, None, "void")]
+    return _shared(part, [_infer(branch, scope, bound) for branch in branches])
+
+
+def _window(part: Window, scope: Scope, bound: Mapping[str, str | None]) -> str | None:
+    for inner in part.parts():
+        _infer(inner, scope, bound)
     return None
 
 
@@ -179,7 +179,8 @@ _COMPARISON = {"is", "in", "between", "=", "==", "<=>", "<>", "!=", "<", "<=", "
 _ARITHMETIC = {"+", "-", "*", "/", "%", "div"}
 
 
-def _operation(part: Operation, kinds: list[str | None]) -> str | None:
+def _operation(part: Operation, scope: Scope, bound: Mapping[str, str | None]) -> str | None:
+    kinds = [_infer(operand, scope, bound) for operand in part.operands]
     sign = part.kind
     if sign in _ARITHMETIC:
         (first, second), (left, right) = part.operands, kinds
@@ -266,6 +267,8 @@ def _result(part: Call, rule: str, kinds: list[str | None]) -> str | None:
             return "double"
         case "concat":
             return first if first and (first.startswith("array<") or first == "binary") else "string"
+        case "reverse":
+            return first if first is None or first.startswith("array<") else "string"
         case "if":
             return _shared(part, kinds[1:])
         case "round" | "ceil":
@@ -308,3 +311,17 @@ def _rounded(part: Call, rule: str, first: str | None) -> str | None:
     if rule == "ceil" and len(part.arguments) == 1:
         return "bigint" if is_numeric(first) else None
     return first if rule == "round" else None
+
+
+# `Star` and `Lambda` have no type of their own.
+_RULES: dict[type[Expr], Callable[[Any, Scope, Mapping[str, str | None]], str | None]] = {
+    Literal: lambda part, scope, bound: part.kind,
+    Column: _column,
+    Operation: _operation,
+    Call: _call,
+    Cast: _cast,
+    Case: _case,
+    Item: _item,
+    Named: lambda part, scope, bound: _infer(part.operand, scope, bound),
+    Window: _window,
+}

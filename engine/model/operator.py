@@ -8,16 +8,17 @@ category, `output_schemas` is its schema rule and `build` its Spark plan. Concre
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from engine.model import functions
 from engine.model.expressions import ExpressionError, calls, is_repeatable, parse
-from engine.model.inference import Scope, infer
+from engine.model.inference import Scope
 from engine.model.physical import Known, Physical, black_box
 from engine.model.problems import Level, did_you_mean
 from engine.model.types import BadType, Schema, normal_type
@@ -25,6 +26,7 @@ from engine.model.types import BadType, Schema, normal_type
 REASON = "_reason"  # the column that tells why a row was refused
 
 DataFrame = Any  # pyspark's, which this room does not import
+T = TypeVar("T")
 
 # ---------------------------------------------------------------- categories and ports
 
@@ -333,7 +335,7 @@ class Operator(BaseModel):
     @classmethod
     def has_paths(cls) -> bool:
         """Whether a setting of this operator is a path."""
-        return any(means is not None and means.meaning is Meaning.PATH for _, means, _ in _texts_of(cls))
+        return _has_paths(cls)
 
     def texts(self) -> Iterator[tuple[str, str, Means]]:
         """Every text with a meaning in the settings: its place, itself, its meaning."""
@@ -347,6 +349,14 @@ class Inputs:
 
     by_port: Mapping[str, Sequence[Schema | None]]
     discovered: Schema | None = None  # of an operator that reads a recordset of its own: its columns
+    _kept: dict[int, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, operator: Operator, make: Callable[[], T]) -> T:
+        """What an operator works out of these inputs for its check and its schema rule alike, worked out once."""
+        if id(operator) not in self._kept:
+            self._kept[id(operator)] = make()
+        kept: T = self._kept[id(operator)]
+        return kept
 
     def first(self) -> Schema | None:
         """The schema of the one input most operators have."""
@@ -529,21 +539,31 @@ class Refusing(BaseModel):
 # ---------------------------------------------------------------- finding the texts
 
 
+@cache
 def _texts_of(cls: type[BaseModel]) -> list[tuple[str, Means | None, Means | None]]:
     """The fields of a settings model with the marks of their texts; a mapping has one for its values too."""
-    cached: list[tuple[str, Means | None, Means | None]] | None = cls.__dict__.get("_papilio_texts")
-    if cached is None:
-        cached = []
-        for name, info in cls.model_fields.items():
+    found: list[tuple[str, Means | None, Means | None]] = []
+    for name, info in cls.model_fields.items():
+        mapping = _mapping(info.annotation)
+        if mapping is not None:
+            keys, values = mapping.__args__
+            found.append((name, _inner_means(keys), _inner_means(values)))
+        else:
             means = next((item for item in info.metadata if isinstance(item, Means)), None)
-            mapping = _mapping(info.annotation)
-            if mapping is not None:
-                keys, values = mapping.__args__
-                cached.append((name, _inner_means(keys), _inner_means(values)))
-            else:
-                cached.append((name, means or _inner_means(info.annotation), None))
-        setattr(cls, "_papilio_texts", cached)  # noqa: B010 - pydantic guards plain assignment
-    return cached
+            found.append((name, means or _inner_means(info.annotation), None))
+    # Numbers, choices and flags hold no texts; what holds settings of its own is looked into.
+    return [entry for entry in found if entry[1] or entry[2] or _holds_settings(cls.model_fields[entry[0]].annotation)]
+
+
+def _holds_settings(annotation: Any) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return True
+    return any(_holds_settings(inner) for inner in getattr(annotation, "__args__", ()))
+
+
+@cache
+def _has_paths(cls: type[BaseModel]) -> bool:
+    return any(means is not None and means.meaning is Meaning.PATH for _, means, _ in _texts_of(cls))
 
 
 def _mapping(annotation: Any) -> Any:
@@ -625,8 +645,8 @@ def _whole(text: str, means: Means) -> str:
 def _check_expression(text: str, means: Means, scope: Scope, place: str) -> Iterator[Finding]:
     whole = _whole(text, means)
     try:
-        tree, called = parse(whole), calls(whole)
-        kind = infer(tree, scope)
+        called = calls(whole)
+        kind = scope.kind(whole)
     except ExpressionError as error:
         hint = "; the window is added by itself" if means.meaning is Meaning.WINDOW and " over" in text.lower() else ""
         yield Finding(f"`{_short(text)}`: {error}{hint}", means.port, place)
@@ -634,7 +654,7 @@ def _check_expression(text: str, means: Means, scope: Scope, place: str) -> Iter
     found = [call for call in called if call.window is None and call.name in functions.AGGREGATE]
     windows = [call for call in called if call.window is not None]
     if means.meaning is Meaning.WINDOW:
-        if found or windows != [tree]:
+        if found or windows != [parse(whole)]:
             yield Finding(
                 f"`{_short(text)}` is not one window function, like `rank()` or `sum(x)`; "
                 "compute with its result in a `derive`",
@@ -663,7 +683,7 @@ def _check_expression(text: str, means: Means, scope: Scope, place: str) -> Iter
 def expression_type(text: str, schema: Schema | None, **qualified: Schema | None) -> str | None:
     """The type of an expression over a schema, `None` where it is not known or the expression is wrong."""
     try:
-        return infer(parse(text), Scope(schema, qualified))
+        return Scope(schema, qualified).kind(text)
     except ExpressionError:
         return None
 

@@ -64,26 +64,27 @@ def _body(bound: Bound) -> str | None:
     The counts are of paths, capped, which keeps the pass linear and orders the candidates as counts of nodes
     would on all but contrived graphs.
     """
+    roles = {node: operator.role for node, operator in bound.operators.items()}
     before: dict[str, int] = {}
     behind: dict[str, int] = {}
     for node in bound.order:
         incoming = bound.incoming.get(node)
         before[node] = min(sum([before[link.source] for link in incoming]), 10**9) if incoming else 1
     for node in reversed(bound.order):
-        own = 1 if bound.role(node) is Role.TARGET else 0
+        own = 1 if roles[node] is Role.TARGET else 0
         behind[node] = min(own + sum([behind[link.target] for link in bound.outgoing.get(node, ())]), 10**9)
-    candidates = [node for node in bound.order if bound.role(node) in (Role.TARGET, Role.STAGING)]
+    candidates = [node for node in bound.order if roles[node] in (Role.TARGET, Role.STAGING)]
     if not candidates:
         return None
     position = {node: index for index, node in enumerate(bound.order)}
 
     def weight(node: str) -> tuple[int, int, int]:
-        staging = 0 if bound.role(node) is Role.TARGET else -1
+        staging = 0 if roles[node] is Role.TARGET else -1
         return (before[node] * behind[node], staging, -position[node])
 
     best = max(candidates, key=weight)
     # A fork reads its source directly: the source is the table the views are made of.
-    sources = [node for node in bound.order if bound.role(node) is Role.SOURCE]
+    sources = [node for node in bound.order if roles[node] is Role.SOURCE]
     if len(sources) == 1 and len(bound.consumers(sources[0])) > 1 and not bound.consumers(best):
         return sources[0]
     return best

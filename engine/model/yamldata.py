@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import yaml
+from yaml import MappingEndEvent, MappingStartEvent, ScalarEvent, SequenceEndEvent, SequenceStartEvent
 
 from engine.errors import BadInput
 
@@ -40,6 +41,9 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         if was_on:
+            # All that is there goes to the oldest generation as it is, without one more walk.
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()
 
 
@@ -90,23 +94,23 @@ def _build(text: str, file: str, lines: dict[tuple[str, ...], int]) -> Any:
     next_event = _Parser(text).get_event
     while (event := next_event()) is not None:
         kind = type(event)
-        if kind is yaml.ScalarEvent:
+        if kind is ScalarEvent:
             if event.anchor is not None:
                 raise refuse(event, "anchors and aliases are not used in workflow files")
             if event.tag is not None and event.tag != "!":
                 raise refuse(event, f"the tag `{event.tag}` is not used in workflow files")
             value: Any = scalar(event.value) if event.implicit[0] else event.value
-        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+        elif kind is MappingEndEvent or kind is SequenceEndEvent:
             stack.pop()
             continue
-        elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+        elif kind is MappingStartEvent or kind is SequenceStartEvent:
             if event.anchor is not None:
                 raise refuse(event, "anchors and aliases are not used in workflow files")
             if event.tag is not None:
                 raise refuse(event, f"the tag `{event.tag}` is not used in workflow files")
             if len(stack) >= MAX_DEPTH:
                 raise refuse(event, f"nested more than {MAX_DEPTH} levels deep")
-            value = {} if kind is yaml.MappingStartEvent else []
+            value = {} if kind is MappingStartEvent else []
         elif kind is yaml.AliasEvent:
             raise refuse(event, "anchors and aliases are not used in workflow files")
         else:
@@ -127,11 +131,11 @@ def _build(text: str, file: str, lines: dict[tuple[str, ...], int]) -> Any:
             elif name is not pending:
                 container[name] = value
                 frame[1] = pending
-            elif kind is yaml.ScalarEvent:
+            elif kind is ScalarEvent:
                 frame[1] = key_of(event, value, frame)
             else:
                 raise refuse(event, "a key must be plain text, not a list or a mapping")
-        if kind is not yaml.ScalarEvent:
+        if kind is not ScalarEvent:
             stack.append([value, pending, name])
     return result
 

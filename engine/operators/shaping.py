@@ -199,11 +199,11 @@ class Derive(Operator):
     columns: list[Derived] = Field(min_length=1, description="The columns in the order they are computed.")
 
     def output_schemas(self, inputs: Inputs) -> Mapping[str, Schema | None]:
-        return {"out": self._after(inputs.first(), len(self.columns))}
+        return {"out": self._scopes(inputs)[-1].schema}
 
     def scope_of(self, place: str, inputs: Inputs) -> Scope | None:
         index = int(place[place.index("[") + 1 : place.index("]")])
-        return Scope(self._after(inputs.first(), index))
+        return self._scopes(inputs)[index]
 
     def physical(self, known: Known) -> Physical:
         return black_box(known.passing(lost=[item.name for item in self.columns]))
@@ -218,11 +218,19 @@ class Derive(Operator):
             together[item.name] = tools.functions.expr(item.expression)
         return frame.withColumns(together)
 
-    def _after(self, schema: Schema | None, count: int) -> Schema | None:
-        """The columns there are once the first of them are computed."""
-        for item in self.columns[:count]:
-            schema = with_columns(schema, {item.name: expression_type(item.expression, schema)})
-        return schema
+    def _scopes(self, inputs: Inputs) -> list[Scope]:
+        """The columns each expression may use, and those there are once all are computed."""
+        return inputs.once(self, lambda: list(self._grow(inputs.first())))
+
+    def _grow(self, schema: Schema | None) -> Iterator[Scope]:
+        for item in self.columns:
+            yield (scope := Scope(schema))
+            try:
+                kind = scope.kind(item.expression)
+            except ExpressionError:
+                kind = None  # told by the check
+            schema = with_columns(schema, {item.name: kind})
+        yield Scope(schema)
 
 
 class Algorithm(StrEnum):

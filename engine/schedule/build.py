@@ -43,7 +43,9 @@ def packs_of(bound: Bound, link: Link) -> Port:
     return node, port
 
 
-def pack_units(bound: Bound, granularity: Granularity, queue_packs: int | None) -> PackUnits:
+def pack_units(
+    bound: Bound, granularity: Granularity, queue_packs: int | None, queue_bytes: int | None = None
+) -> PackUnits:
     """Units and bounded queues at a granularity whose rows travel in packs. Linear in nodes and edges."""
     made = PackUnits()
     part_of: dict[str, Part] = {}
@@ -69,7 +71,7 @@ def pack_units(bound: Bound, granularity: Granularity, queue_packs: int | None) 
             continue
         id_ = f"{link.source}.{link.source_port} > {link.target}.{link.target_port}"
         whole = work[consumer.id] is not Work.BLOCK and is_reference(bound, link)
-        queues.append(QueueSpec(id_, producer.id, consumer.id, queue_packs, whole))
+        queues.append(QueueSpec(id_, producer.id, consumer.id, queue_packs, queue_bytes, whole))
         made.links[id_] = link
         made.sources[id_] = node, port
         made.ports[producer.id].setdefault((node, port), []).append(id_)

@@ -148,6 +148,7 @@ class SimulationSettings:
     thetas: Mapping[str, int] = field(default_factory=dict)
     pack_rows: int = PACK_ROWS
     queue_packs: int = QUEUE_PACKS
+    queue_mb: float | None = None
     slot_ms: float = SLOT_MS
     stall_ms: float = STALL_MS
     cores: int = CORES
@@ -225,7 +226,8 @@ def prepare(
             "choose operator, subflow or tree"
         )
     known = rows if rows is not None else rows_of(bound)
-    made = pack_units(bound, settings.granularity, settings.queue_packs)
+    size = None if settings.queue_mb is None else int(settings.queue_mb * 2**20)
+    made = pack_units(bound, settings.granularity, settings.queue_packs, size)
     reckoned = unit_costs(bound, made, known)
     graph, policies = scheduled(made.units, made.queues, settings.policy, settings.theta, settings.thetas)
     simulation = Simulation(

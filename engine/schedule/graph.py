@@ -23,6 +23,7 @@ class QueueSpec:
     producer: str
     consumer: str
     capacity_packs: int | None
+    capacity_bytes: int | None = None  # beside that in packs, where somebody set it
     reference: bool = False  # the consumer needs all of it before it works on anything else
 
 

@@ -52,7 +52,9 @@ def scheduled(
         return graph, dict.fromkeys(graph.groups(), policy_named(policy)())
     group_of = {unit.id: unit.group for unit in units}
     staged = tuple(
-        replace(queue, capacity_packs=None) if group_of[queue.producer] != group_of[queue.consumer] else queue
+        replace(queue, capacity_packs=None, capacity_bytes=None)
+        if group_of[queue.producer] != group_of[queue.consumer]
+        else queue
         for queue in queues
     )
     graph = ScheduleGraph(units, staged)

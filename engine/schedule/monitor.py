@@ -87,7 +87,8 @@ class Unit:
         if self.finished or self.running:
             return False
         if self.outbox:
-            return all(queue.room > 0 for queue in self.outbox[0][1])
+            pack, queues = self.outbox[0]
+            return all(queue.fits(pack) for queue in queues)
         if self.work is Work.BLOCK:
             return self.queue_packs > 0 or (self.last_message and not self.worked)
         if self.references and not self.references_whole():
@@ -276,7 +277,8 @@ class Monitor:
         if unit.references and any(queue.packs for queue in unit.references):
             return Activation(number, unit, Step.ABSORB, self._taken(unit.references, self._absorbed(unit, slot)))
         if unit.work is Work.SOURCE:
-            return Activation(number, unit, Step.READ, read_packs=self._allowed(unit, unit.rows_read, slot))
+            allowed = min(self._allowed(unit, unit.rows_read, slot), self._worked_off(unit, slot))
+            return Activation(number, unit, Step.READ, read_packs=allowed)
         allowed = self._allowed(unit, unit.rows_in - unit.rows_absorbed, slot)
         return Activation(number, unit, Step.PROCESS, self._taken(unit.inputs, allowed))
 
@@ -312,19 +314,31 @@ class Monitor:
                     allowed = max(1, int(room / share))
         return allowed
 
+    def _worked_off(self, unit: Unit, slot: float) -> int:
+        """The packs that the slowest consumer works off in one slot: more would only wait in its queue."""
+        if not slot:
+            return _MANY
+        bounded = [queue.consumer for queue in unit.outputs if queue.capacity is not None]
+        rates = [self._in_slot(consumer.rows_in, consumer.seconds, slot) for consumer in bounded]
+        return min(rates, default=_MANY)
+
     def _deliverable(self, unit: Unit, slot: float) -> int:
-        """How many packs of the outbox have room; with a time slot, no more than the consumers work off in one."""
+        """How many packs of the outbox have room; with a time slot, no more than it made in such a time."""
         most = len(unit.outbox)
         if slot:
-            for queue in unit.outputs:
-                if queue.capacity is not None:
-                    most = min(most, self._in_slot(queue.consumer.rows_in, queue.consumer.seconds, slot))
-        added: dict[Queue, int] = {}
-        for count, (_, queues) in enumerate(unit.outbox):
-            if count == most or any(added.get(queue, 0) >= queue.room for queue in queues):
+            most = min(most, self._worked_off(unit, slot))
+            if any(queue.capacity is not None for queue in unit.outputs):
+                most = min(most, self._in_slot(unit.rows_out, unit.seconds, slot))
+        added: dict[Queue, tuple[int, int]] = {}
+        for count, (pack, queues) in enumerate(unit.outbox):
+            if count == most:
                 return count
             for queue in queues:
-                added[queue] = added.get(queue, 0) + 1
+                packs, size = added.get(queue, (0, 0))
+                heavy = queue.bytes + size + pack.bytes > queue.limit_bytes and (queue.packs or packs)
+                if packs >= queue.room or heavy:
+                    return count
+                added[queue] = packs + 1, size + pack.bytes
         return most
 
     # -- what came of it
@@ -388,8 +402,10 @@ class Monitor:
         outbox = unit.outbox
         reached: dict[Unit, None] = {}
         while outbox and most:
-            queues = outbox[0][1]
+            head, queues = outbox[0]
             room = min((queue.room for queue in queues), default=most)
+            if any(queue.spec.capacity_bytes is not None for queue in queues):  # then one pack after the other
+                room = 1 if all(queue.fits(head) for queue in queues) else 0
             if room <= 0:
                 break
             # All packs in a row that go the same way, as far as there is room.
@@ -471,7 +487,7 @@ class Monitor:
                     self._refresh(unit)
         if self.finished or self.idle_groups():
             return True
-        full = [queue for queue in self.queues.values() if queue.room <= 0 and not queue.consumer.finished]
+        full = [queue for queue in self.queues.values() if _is_full(queue) and not queue.consumer.finished]
         if not full:
             return False
         waiting = [queue for queue in full if queue.consumer.references and not queue.consumer.references_whole()]
@@ -490,6 +506,7 @@ class Monitor:
             assert queue.rows == sum(pack.rows for pack in queue.packs)
             assert queue.bytes == sum(pack.bytes for pack in queue.packs)
             assert queue.capacity is None or len(queue.packs) <= queue.capacity + queue.extra
+            assert queue.bytes <= queue.limit_bytes or len(queue.packs) == 1
         for unit in self.units.values():
             queues = [*unit.inputs, *unit.references]
             assert unit.queue_rows == sum(queue.rows for queue in queues)
@@ -505,3 +522,9 @@ class Monitor:
         assert self.statistics.packs == len(held)
         assert self.statistics.rows == sum(pack.rows for pack in held.values())
         assert self.statistics.bytes == sum(pack.bytes for pack in held.values())
+
+
+def _is_full(queue: Queue) -> bool:
+    """Whether its producer has to wait for it."""
+    waiting = queue.producer.outbox
+    return queue.room <= 0 or bool(waiting and queue in waiting[0][1] and not queue.fits(waiting[0][0]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -44,7 +45,20 @@ class Queue:
         """How many packs still go in."""
         if self.capacity is None:
             return 1 << 40
+        if self.spec.capacity_bytes is not None and self.bytes >= self.limit_bytes:
+            return 0
         return self.capacity + self.extra - len(self.packs)
+
+    @property
+    def limit_bytes(self) -> float:
+        """How many bytes it may hold; a spill raises them as it raises the packs."""
+        if self.capacity is None or self.spec.capacity_bytes is None:
+            return math.inf
+        return self.spec.capacity_bytes * (1 + self.extra / self.capacity)
+
+    def fits(self, pack: Pack) -> bool:
+        """Whether there is room for a pack. One that is larger than the whole queue goes into an empty one."""
+        return self.room > 0 and (not self.packs or self.bytes + pack.bytes <= self.limit_bytes)
 
     def put_many(self, packs: Sequence[Pack], rows: int, size: int) -> None:
         """Add packs at the end; `rows` and `size` (bytes) are those of all of them."""
@@ -71,6 +85,8 @@ class Queue:
         consumer.queue_packs -= count
         if self.extra and self.capacity is not None and len(queued) <= self.capacity:
             self.extra = 0  # what was spilled has been worked off
+            if len(queued) > 1 and self.bytes > self.limit_bytes:
+                self.extra = self.capacity * (math.ceil(self.bytes / (self.spec.capacity_bytes or 1)) - 1)
         return taken
 
     def put(self, pack: Pack) -> None:

@@ -36,12 +36,15 @@ Run it with `spark-submit {file}`, or with Python.
 
 def export_pyspark(bound: Bound, file_name: str = "workflow.py") -> str:
     """The script's text. Everything that runs is what the engine's operators build."""
-    return _Writer(bound, file_name).text()
+    bound.raise_errors()
+    try:
+        return _Writer(bound, file_name).text()
+    except BadInput as error:
+        raise BadInput(f"{bound.file or bound.name}: {error}") from None
 
 
 class _Writer:
     def __init__(self, bound: Bound, file_name: str) -> None:
-        bound.raise_errors()
         self.bound = bound
         self.file_name = file_name
         self.plan: FusedPlan = fuse(bound)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from engine.model.binding import Bound
-from engine.model.operator import Built, Category, Source, Split, Target, leaving, port_frame
+from engine.model.operator import Built, Category, Role, Split, Target, leaving, port_frame
 from engine.schedule.build import PackUnits, Port
 from engine.schedule.queues import Pack, Queue
 from engine.spark.compile import PORT, CountedRows, NodeBuilder, in_one_job, tagged, writable
@@ -125,7 +125,7 @@ class PackFrames:
         for node in self.made.parts[unit].nodes:
             if node in built:
                 continue
-            if source is not None and isinstance(self.bound.operators[node], Source):
+            if source is not None and self.bound.role(node) is Role.SOURCE:
                 built[node] = source
                 continue
             inputs: dict[str, list[DataFrame]] = {}

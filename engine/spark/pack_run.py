@@ -42,7 +42,8 @@ class PackRun(Run):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         schedule = self.schedule = self.settings.schedule
-        self.made = pack_units(self.bound, schedule.granularity, schedule.queue_packs)
+        size = None if schedule.queue_mb is None else int(schedule.queue_mb * 2**20)
+        self.made = pack_units(self.bound, schedule.granularity, schedule.queue_packs, size)
         graph, policies = scheduled(self.made.units, self.made.queues, schedule.policy, schedule.theta, schedule.thetas)
         self.monitor = Monitor(
             graph,

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from engine.events import DegreeMeasured, EventLog
-from engine.model.operator import BuildInputs, Built, Source, Target, port_frame
+from engine.model.operator import BuildInputs, Built, Role, Source, Target, port_frame
 from engine.operators.files import ColumnarSource
 from engine.operators.warehouse import Aggregate
 from engine.schedule.monitor import Activation, Outcome, Step, Unit
@@ -97,7 +97,7 @@ class PackTurns:
         for unit in units.values():
             for node in unit.spec.nodes:
                 operator = self.bound.operators[node]
-                if isinstance(operator, Source):
+                if isinstance(operator, Source) and operator.role is Role.SOURCE:
                     self.readers[unit.id] = Reader(node, slices_of(operator, frames.builder.place))
 
     def carry_out(self, turn: Turn) -> None:

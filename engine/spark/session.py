@@ -51,7 +51,8 @@ SPARK_HOME = Path(pyspark.__file__).resolve().parent
 SPARK_FILES = Path(resources.__file__).resolve().parent / "spark"
 
 # Shuffles took less of two cores than with the default collector, for more memory; it starts as fast.
-_JVM_OPTIONS = ("-XX:+UseParallelGC",)
+# Hadoop starts a `chmod` for every file and folder it makes; with VFORK that takes half as long.
+_JVM_OPTIONS = ("-XX:+UseParallelGC", "-Djdk.lang.Process.launchMechanism=VFORK")
 
 _LOCAL = re.compile(r"local(?:\[(?P<threads>\*|[1-9]\d*)(?:,\d+)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\]")

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from engine.model.operator import Split
 from engine.spark.compile import PORT, UnitPlan, tagged, untagged, writable
@@ -21,29 +22,35 @@ class StagedResult:
         self.folder = folder
         self.split: Split | None = None
         self.ports: tuple[str, ...] = ()
+        self._schemas: dict[str, StructType] = {}  # told the columns, Spark starts no job to find them in the files
 
     def restore(self, plan: UnitPlan) -> None:
         """Know what a killed run had staged by the same plan."""
-        self.split = plan.split
-        self.ports = plan.ports if plan.split is not None else tuple(plan.frames)
+        self._frames(plan)
 
     def write(self, plan: UnitPlan) -> None:
         """Run the unit's plan and keep its rows."""
+        for port, frame in self._frames(plan).items():
+            writer = frame.write.options(**_OPTIONS)
+            (writer.partitionBy(PORT) if self.split is not None else writer).parquet(str(self.folder / port))
+
+    def _frames(self, plan: UnitPlan) -> dict[str, DataFrame]:
+        """What is written into which folder: all ports together into the one above, or each into its own."""
+        self.split = plan.split
         if plan.split is not None:
-            self.split = plan.split
             self.ports = plan.ports
-            frame = writable(tagged(plan.split, self.ports))
-            frame.write.options(**_OPTIONS).partitionBy(PORT).parquet(str(self.folder))
+            frames = {"": writable(tagged(plan.split, self.ports))}
         else:
             self.ports = tuple(plan.frames)
-            for port, frame in plan.frames.items():
-                writable(frame).write.options(**_OPTIONS).parquet(str(self.folder / port))
+            frames = {port: writable(frame) for port, frame in plan.frames.items()}
+        self._schemas = {port: frame.schema for port, frame in frames.items()}
+        return frames
 
     def read(self, spark: SparkSession, port: str) -> DataFrame:
         """The rows that left by a port."""
         if self.split is not None:
-            return untagged(spark.read.parquet(str(self.folder)), self.split, port)
-        return spark.read.parquet(str(self.folder / port))
+            return untagged(spark.read.schema(self._schemas[""]).parquet(str(self.folder)), self.split, port)
+        return spark.read.schema(self._schemas[port]).parquet(str(self.folder / port))
 
     def rows(self) -> dict[str, int]:
         """The exact number of rows by port, from the files' own footers."""

@@ -300,21 +300,23 @@ class FileDelivery:
 
     def _passed_on(self, spark: SparkSession) -> DataFrame:
         operator = self.operator
-        frame = spark.createDataFrame([], self._schema)
         delivered = self.staged / "rows"
         if operator.pass_on is PassOn.DELIVERED and operator.mode is Mode.UPSERT:
             return spark.read.schema(self._schema).parquet(str(delivered))
         if operator.pass_on is PassOn.DELIVERED and self._delivered is not None:
-            return self._read(delivered, frame, single=False)
+            return self._read(spark, delivered, single=False)
         ready = self._ready()
         assert ready is not None, "read before it was written"
-        return self._read(self.staged / ready["final"], frame, single=operator.is_single_file)
+        return self._read(spark, self.staged / ready["final"], single=operator.is_single_file)
 
-    def _read(self, path: Path, frame: DataFrame, single: bool) -> DataFrame:
+    def _read(self, spark: SparkSession, path: Path, single: bool) -> DataFrame:
         operator = self.operator
+        if operator.lossless:  # told the columns, Spark starts no job to find them in the files
+            return spark.read.schema(self._schema).format(operator.format).load(str(path))
+        frame = spark.createDataFrame([], self._schema)
         if operator.is_single_file and not single and hasattr(operator, "header"):  # its parts have none
             operator = operator.model_copy(update={"header": False})
-        return operator.read_back(str(path), frame, self._tools(frame.sparkSession))
+        return operator.read_back(str(path), frame, self._tools(spark))
 
     # -- committing
 

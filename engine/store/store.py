@@ -34,6 +34,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModu
 
 from engine.errors import BadInput, EnvironmentProblem
 from engine.store import tables
+from engine.store.home import papilio_home as papilio_home
 from engine.store.plain import Document, check_plain, content_hash, to_json
 from engine.store.records import (
     KINDS,
@@ -55,15 +56,6 @@ _R = TypeVar("_R", bound=Record)
 _WRITE = "papilio_write"  # the execution option that marks a writing transaction
 _ATTEMPTS = 100  # of one write that meets another writer's row; each round lets at least one writer through
 _OPENING_LOCK = 0x70617069  # PostgreSQL's advisory lock while the tables are made
-
-
-def papilio_home() -> Path:
-    """The folder of a person's Papilio: `$PAPILIO_HOME`, or `papilio` in the data home of the desktop."""
-    home = os.environ.get("PAPILIO_HOME")
-    if home:
-        return Path(home)
-    data = os.environ.get("XDG_DATA_HOME")
-    return (Path(data) if data else Path.home() / ".local" / "share") / "papilio"
 
 
 class MetadataStore:

@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.errors import EnvironmentProblem
 from engine.model.binding import Bound
 from engine.model.file import write_text
-from engine.store.store import papilio_home
+from engine.store.home import papilio_home
 
 
 def code_hash(bound: Bound) -> str | None:

@@ -203,6 +203,31 @@ def test_a_parameter_the_workflow_does_not_have(place):
     assert "did you mean `scale`?" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("null", "the root `data` is `${folder}`, which has no value"),
+        ("x" * 300, "longer than a path can be"),
+        ("http://host/rows", "a folder, not an address, is needed"),
+    ],
+)
+def test_a_root_that_is_none_is_told_once_and_not_for_every_node(value, reason, place):
+    source = {**SOURCE, "path": "${data}/rows.csv"}
+    nodes = line({"operator": "copy"}, source)
+    file = write(place, nodes, EDGES, parameters={"folder": "in"}, roots={"data": "${folder}", "out": "out"})
+    done = papilio_here("run", file, "--param", f"folder={value}", home=place / "home")
+    assert done.returncode == 2
+    assert reason in done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_a_list_where_a_parameter_takes_one_value(place):
+    file = write(place, line({"operator": "copy"}), EDGES, parameters={"scale": 1})
+    done = papilio_here("check", file, "--param", "scale=[1, 2]", home=place / "home")
+    assert done.returncode == 2
+    assert "the parameter `scale` takes one value, not [1, 2]" in done.stderr
+
+
 def test_a_truncated_gzip_fails_the_run(place, spark):
     whole = gzip.compress(b"id,amount\n" + b"".join(b"%d,%d\n" % (i, i * 37 % 1001) for i in range(20_000)))
     (place / "in" / "rows.csv.gz").write_bytes(whole[: len(whole) // 2])

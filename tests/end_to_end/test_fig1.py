@@ -121,6 +121,13 @@ def test_the_exported_script_gives_the_same_targets_on_its_own(finished, dirty_t
         assert parquet_rows(tmp_path / "out" / name) == parquet_rows(home / "out" / name), f"{name} differs"
 
 
+def test_a_script_over_columns_that_nobody_knows_is_refused_with_file_and_node(tmp_path):
+    missing = f"data_folder={tmp_path / 'nothing'}"
+    done = papilio_here("export", FIG1, "--to", "pyspark", "--param", missing, home=tmp_path)
+    assert done.returncode == 2
+    assert f"{FIG1}: node `join`: its input's columns are not known without Spark; declare" in done.stderr
+
+
 def test_xml_export_comes_back_as_the_same_workflow(tmp_path):
     from engine.model.file import load, to_yaml, workflow_from
     from engine.store.xml import workflow_from_xml

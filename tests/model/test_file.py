@@ -142,3 +142,21 @@ def test_hints_of_a_node_survive_and_wrong_ones_are_named(tmp_path):
     for wrong in ("selectivity: -1", "rows: many", "cost_us: .inf"):
         with pytest.raises(BadInput, match=wrong.split(":")[0]):
             reload(f"papilio: 1\nnodes:\n  a: {{operator: copy, hints: {{{wrong}}}}}\n", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nodes:\n  a: {operator: copy}\n  ä b: {operator: copy}\n", ":4: `nodes`: `ä b` cannot be a node's id"),
+        (
+            "edges:\n- {from: a.out.x, to: b}\n",
+            ":2: `edges.0.from`: `a.out.x` is no end of an edge; write `node` or `node.port`",
+        ),
+    ],
+)
+def test_what_has_not_the_form_is_told_with_its_line_and_how_to_write_it(tmp_path, text, said):
+    file = tmp_path / "odd.butterfly.yaml"
+    file.write_text("papilio: 1\n" + text)
+    with pytest.raises(BadInput) as refused:
+        load(file)
+    assert f"{file}{said}" in str(refused.value)

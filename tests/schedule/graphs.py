@@ -33,7 +33,7 @@ def queues(text: str, capacity: int | None = 100) -> tuple[QueueSpec, ...]:
     made = []
     for edge in text.split():
         producer, _, consumer = edge.replace("=>", ">").partition(">")
-        made.append(QueueSpec(edge, producer, consumer, capacity, "=>" in edge))
+        made.append(QueueSpec(edge, producer, consumer, capacity, reference="=>" in edge))
     return tuple(made)
 
 
@@ -116,6 +116,7 @@ def cases(draw: st.DrawFn) -> Case:
     size = draw(st.integers(1, 9))
     pack_rows = draw(st.integers(1, 50))
     capacity = draw(st.sampled_from((1, 1, 2, 3, 100)))
+    heavy = draw(st.sampled_from((None, None, 500, 5000)))  # bytes; a row has 100
     works: list[Work] = []
     between: list[QueueSpec] = []
     for number in range(size):
@@ -128,7 +129,7 @@ def cases(draw: st.DrawFn) -> Case:
         main = draw(st.integers(0, len(feeders) - 1)) if feeders else -1
         for place, feeder in enumerate(feeders):
             whole = work is Work.SOURCE or (work is Work.STREAM and place != main and draw(st.booleans()))
-            between.append(QueueSpec(f"{feeder}>{number}.{place}", f"u{feeder}", f"u{number}", capacity, whole))
+            between.append(QueueSpec(f"{feeder}>{number}.{place}", f"u{feeder}", f"u{number}", capacity, heavy, whole))
     specs = tuple(
         UnitSpec(f"u{number}", number, work, (), int(work is Work.BLOCK)) for number, work in enumerate(works)
     )

@@ -113,7 +113,9 @@ def test_a_run_is_the_same_each_time(case):
 def test_what_is_staged_never_spills(case):
     from dataclasses import replace
 
-    staged = replace(case, queues=tuple(replace(queue, capacity_packs=None) for queue in case.queues))
+    staged = replace(
+        case, queues=tuple(replace(queue, capacity_packs=None, capacity_bytes=None) for queue in case.queues)
+    )
     for policy in POLICIES:
         result, _ = run(staged, policy)
         assert result.spills == 0

@@ -1,0 +1,49 @@
+"""Starting the designer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QLocale, QTimer, QTranslator
+from PySide6.QtWidgets import QApplication
+
+
+def make_application(arguments: Sequence[str]) -> QApplication:
+    """The Qt application with its style, fonts and language."""
+    from designer.canvas import node
+    from designer.theme.icons import program_icon
+
+    application = QApplication(list(arguments))
+    application.setApplicationName("Papilio")
+    application.setDesktopFileName("papilio")
+    application.setStyle("Fusion")
+    application.setWindowIcon(program_icon())
+    translator = QTranslator(application)
+    place = Path(__file__).parent.parent / "resources" / "languages"
+    if translator.load(QLocale(), "papilio", "_", str(place)):
+        application.installTranslator(translator)
+    node.use_font(application.font())
+    return application
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Open the window, with the files named; return the exit code when it is closed."""
+    application = make_application(["papilio", *arguments])
+    from designer.session.settings import Settings
+    from designer.theme.theme import themes
+    from designer.window.window import MainWindow
+
+    settings = Settings()
+    themes().start(settings.theme)
+    window = MainWindow(settings)
+    window.show()
+    for name in arguments:
+        window.files.open(Path(name))
+    QTimer.singleShot(0, window.offer_recovery)
+    return application.exec()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

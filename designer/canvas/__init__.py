@@ -1,0 +1,1 @@
+"""The canvas: nodes, edges, gestures, layout, overlays."""

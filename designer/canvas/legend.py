@@ -1,0 +1,78 @@
+"""The legend of an overlay, in the canvas's lower left corner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QWidget
+
+from designer.canvas import node as look
+from designer.text import tr
+from designer.theme.theme import theme
+
+if TYPE_CHECKING:
+    from designer.canvas.view import CanvasView
+
+ROWS = 24
+
+
+class Legend(QWidget):
+    """Colours with the names of what they stand for; clicks go through to the canvas."""
+
+    def __init__(self, view: CanvasView) -> None:
+        super().__init__(view)
+        self.view = view
+        self.rows: list[tuple[str, QColor]] = []
+        self._entries: list[tuple[QPointF, str, QColor]] = []
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.hide()
+
+    def refresh(self) -> None:
+        """Take over the regions of the overlay in use."""
+        regions = self.view.canvas.backdrop.regions()
+        self.show_rows([(region.label, region.color.name()) for region, _ in regions])
+
+    def show_rows(self, rows: list[tuple[str, str]]) -> None:
+        """Names with their colours."""
+        self.rows = [(text, QColor(color)) for text, color in rows[:ROWS]]
+        if len(rows) > ROWS:
+            self.rows.append((tr("and {0} more", len(rows) - ROWS), theme().faint))
+        self.setVisible(bool(self.rows))
+        self.place()
+        self.update()
+
+    def place(self) -> None:
+        """Back into the corner, in as few lines as there is room for."""
+        metrics = QFontMetricsF(look.SMALL)
+        room = max(self.view.viewport().width() - 28 - (230 if self.view.minimap.isVisible() else 0), 200)
+        self._entries = []
+        x, y, widest = 12.0, 8.0, 0.0
+        for label, color in self.rows:
+            width = metrics.horizontalAdvance(label) + 44
+            if x + width > room and x > 12:
+                x, y = 12.0, y + 22
+            self._entries.append((QPointF(x, y), label, color))
+            x += width
+            widest = max(widest, x)
+        self.resize(int(widest) + 4, int(y) + 28)
+        self.move(14, self.view.viewport().height() - self.height() - 14)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colors = theme()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(colors.border, 1))
+        painter.setBrush(colors.raised)
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+        painter.setFont(look.SMALL)
+        for at, label, color in self._entries:
+            fill = QColor(color)
+            fill.setAlpha(110)
+            painter.setPen(QPen(color, 1.4))
+            painter.setBrush(fill)
+            painter.drawRoundedRect(QRectF(at.x(), at.y() + 4, 18, 12), 3, 3)
+            painter.setPen(colors.text)
+            painter.drawText(QRectF(at.x() + 26, at.y(), 400, 20), Qt.AlignmentFlag.AlignVCenter, label)
+        painter.end()

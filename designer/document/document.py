@@ -1,0 +1,70 @@
+"""A workflow that is open: the model, the file it came from, and who wants to know of its changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from designer.document.edits import Edit, apply
+from designer.document.layout import check_layout
+from designer.document.ports import Catalogue, PortTable
+from engine.model.file import WorkflowFile, load, to_yaml, write_text
+from engine.model.workflow import Workflow
+
+Observer = Callable[[Edit], None]
+
+
+class Document:
+    """One open workflow. `apply` is the only way it changes."""
+
+    def __init__(self, workflow: Workflow, catalogue: Catalogue, path: Path | None = None, comment: str = "") -> None:
+        check_layout(workflow, str(path) if path else "the workflow")
+        self.workflow = workflow
+        self.catalogue = catalogue
+        self.path = path
+        self.comment = comment
+        self.ports = PortTable(workflow, catalogue)
+        self.on_disk = ""  # the file's text when it was last read or written
+        self.observers: list[Observer] = []
+
+    @classmethod
+    def open(cls, path: Path, catalogue: Catalogue) -> Document:
+        """Read a file; what is wrong with its form is a `BadInput` that says where."""
+        file = load(path)
+        document = cls(file.workflow, catalogue, path, _leading_comment(file.text))
+        document.on_disk = file.text
+        return document
+
+    def apply(self, edit: Edit) -> None:
+        """Make an edit and tell the observers."""
+        apply(self.workflow, edit.cells)
+        for observer in list(self.observers):
+            observer(edit)
+
+    def text(self) -> str:
+        """The file's text as it would be saved now."""
+        return self.comment + to_yaml(self.workflow)
+
+    def save(self, path: Path) -> None:
+        """Write the file in one step; from now on the document belongs to it."""
+        text = self.text()
+        write_text(path, text)
+        self.path, self.on_disk = path, text
+
+    def as_file(self) -> WorkflowFile | Workflow:
+        """What binding takes: paths are relative to the file where there is one."""
+        return WorkflowFile(self.workflow, self.path) if self.path else self.workflow
+
+    def title_of(self, id_: str) -> str:
+        """What the canvas calls a node."""
+        return self.workflow.nodes[id_].title or id_
+
+
+def _leading_comment(text: str) -> str:
+    """The lines of comment a file begins with, which are written back."""
+    lines = []
+    for line in text.splitlines(keepends=True):
+        if not line.startswith("#"):
+            break
+        lines.append(line if line.endswith("\n") else line + "\n")
+    return "".join(lines)

@@ -1,0 +1,1 @@
+"""The link to the engine process: the designer lives on when the engine dies."""

@@ -1,0 +1,1 @@
+"""The outline: every node as a list that centres it."""

@@ -1,0 +1,1 @@
+"""The palette: every operator by its family, and finding one by typing."""

@@ -1,0 +1,261 @@
+"""The preview panel: rows with their types, the share without a value, and small histograms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QPainter
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QHeaderView,
+    QPushButton,
+    QStackedWidget,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from designer.canvas.view import CanvasView
+from designer.document.edits import Edit
+from designer.link.client import EngineClient
+from designer.text import tr
+from designer.theme.icons import action_icon
+from designer.theme.theme import theme
+from designer.widgets import label, take_role
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+class _Rows(QAbstractTableModel):
+    """Sample rows as the engine sent them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.columns: list[dict[str, Any]] = []
+        self.rows: list[list[str | None]] = []
+
+    def show(self, columns: list[dict[str, Any]], rows: list[list[str | None]]) -> None:
+        self.beginResetModel()
+        self.columns, self.rows = columns, rows
+        self.endResetModel()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own signature
+        return 0 if parent.isValid() else len(self.rows)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else len(self.columns)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        value = self.rows[index.row()][index.column()]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return "null" if value is None else value
+        if role == Qt.ItemDataRole.ForegroundRole and value is None:
+            return theme().faint
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return value
+        return None
+
+    def headerData(self, section: int, way: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if way == Qt.Orientation.Horizontal and section < len(self.columns):
+            column = self.columns[section]
+            if role == Qt.ItemDataRole.DisplayRole:
+                return column["name"]
+            if role == Qt.ItemDataRole.UserRole:
+                return column
+            if role == Qt.ItemDataRole.ToolTipRole:
+                return self._about(column)
+        if way == Qt.Orientation.Vertical and role == Qt.ItemDataRole.DisplayRole:
+            return section + 1
+        return None
+
+    def _about(self, column: dict[str, Any]) -> str:
+        lines = [f"{column['name']}  {column['type']}"]
+        share = round(100 * column["nulls"], 1)
+        lines.append(tr("{0} % without a value, {1} different ones", share, column["distinct"]))
+        return "\n".join(lines + [str(text) for text in column["labels"][:12]])
+
+
+class _Header(QHeaderView):
+    """Name, type, share without a value, and the bars of a column."""
+
+    def __init__(self) -> None:
+        super().__init__(Qt.Orientation.Horizontal)
+        self.setSectionsClickable(True)
+        self.setDefaultSectionSize(150)
+        self.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
+
+    def sizeHint(self) -> QSize:
+        return QSize(super().sizeHint().width(), 84)
+
+    def paintSection(self, painter: QPainter, rect: QRect, section: int) -> None:
+        model = self.model()
+        column = model.headerData(section, Qt.Orientation.Horizontal, Qt.ItemDataRole.UserRole) if model else None
+        colors = theme()
+        painter.save()
+        painter.fillRect(rect, colors.window)
+        painter.setPen(colors.border)
+        painter.drawLine(rect.bottomLeft(), rect.bottomRight())
+        painter.drawLine(rect.topRight(), rect.bottomRight())
+        if isinstance(column, dict):
+            inner = QRectF(rect).adjusted(8, 5, -8, -6)
+            font = painter.font()
+            font.setBold(True)
+            painter.setFont(font)
+            painter.setPen(colors.text)
+            name = painter.fontMetrics().elidedText(column["name"], Qt.TextElideMode.ElideRight, int(inner.width()))
+            painter.drawText(inner, Qt.AlignmentFlag.AlignTop, name)
+            font.setBold(False)
+            font.setPointSizeF(font.pointSizeF() * 0.85)
+            painter.setFont(font)
+            painter.setPen(colors.muted)
+            nulls = f"  ∅ {round(100 * column['nulls'])} %" if column["nulls"] else ""
+            second = inner.adjusted(0, 18, 0, 0)
+            painter.drawText(second, Qt.AlignmentFlag.AlignTop, f"{column['type']}{nulls}")
+            self._bars(painter, inner.adjusted(0, 38, 0, 0), column)
+        painter.restore()
+
+    def _bars(self, painter: QPainter, frame: QRectF, column: dict[str, Any]) -> None:
+        colors = theme()
+        if column["nulls"]:  # the share without a value, as a line below
+            width = frame.width() * column["nulls"]
+            painter.fillRect(QRectF(frame.left(), frame.bottom() - 2, width, 2), colors.warning)
+        bars = column["bars"]
+        if not bars:
+            return
+        step = frame.width() / max(len(bars), 6)
+        fill = QColor(colors.accent)
+        fill.setAlpha(170)
+        for number, bar in enumerate(bars):
+            height = max((frame.height() - 5) * bar, 1.0)
+            box = QRectF(frame.left() + number * step, frame.bottom() - 4 - height, max(step - 2, 1), height)
+            painter.fillRect(box, fill)
+
+
+class PreviewPanel(QWidget):
+    """Looks at the port of the selected node or edge when asked; greyed when the workflow changed since."""
+
+    def __init__(self, engine: EngineClient) -> None:
+        super().__init__()
+        self.engine = engine
+        self.view: CanvasView | None = None
+        self._running: int | None = None
+        self._shown: tuple[str, str] | None = None
+        self.look = QPushButton(action_icon("preview"), tr("Look"))
+        self.look.setToolTip(tr("Sample rows of what is selected (F5)"))
+        self.stop = QPushButton(tr("Cancel"))
+        self.title = label("", "heading")
+        self.told = label(tr("Select a node or an edge and press F5."), "muted")
+        self.model = _Rows()
+        self.table = QTableView()
+        self.table.setAccessibleName(tr("Sample rows"))
+        self.table.setHorizontalHeader(_Header())
+        self.table.setModel(self.model)
+        self.table.setShowGrid(False)
+        self.table.setAlternatingRowColors(True)
+        self.table.verticalHeader().setDefaultSectionSize(24)
+        row = QHBoxLayout()
+        row.setContentsMargins(10, 6, 10, 2)
+        for widget in (self.look, self.stop, self.title):
+            row.addWidget(widget)
+        row.addWidget(self.told, 1)
+        self.pages = QStackedWidget()
+        self.pages.addWidget(QWidget())
+        self.pages.addWidget(self.table)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addLayout(row)
+        layout.addWidget(self.pages)
+        self.look.clicked.connect(self.ask)
+        self.stop.clicked.connect(self.cancel)
+        self.stop.setEnabled(False)
+        engine.told.connect(self._answered)
+        engine.state_changed.connect(self._state)
+
+    def follow(self, view: CanvasView | None) -> None:
+        """Look at another canvas from now on."""
+        if self.view is not None:
+            self.view.editor.edited.disconnect(self._edited)
+        self.view = view
+        self._shown = None
+        self.model.show([], [])
+        self.pages.setCurrentIndex(0)
+        self.title.clear()
+        if view is not None:
+            view.editor.edited.connect(self._edited)
+
+    def spot(self) -> tuple[str, str] | None:
+        """The node and port that the selection means."""
+        if self.view is None:
+            return None
+        edges, nodes = self.view.canvas.selected_edges(), self.view.canvas.selected_nodes()
+        document = self.view.editor.document
+        if len(nodes) == 1:
+            ports = document.ports.of(nodes[0]).outputs
+            return (nodes[0], ports[0].name) if ports else None
+        if len(edges) == 1:
+            return document.ports.ends(edges[0])[:2]
+        return None
+
+    def ask(self) -> None:
+        """Let the engine compute what is selected."""
+        spot = self.spot()
+        if spot is None or self.view is None:
+            self._tell(tr("Select one node or one edge."), "muted")
+            return
+        self.cancel()
+        document = self.view.editor.document
+        path = str(document.path.resolve()) if document.path else None
+        self._running = self.engine.send("preview", text=document.text(), path=path, node=spot[0], port=spot[1])
+        self._shown = spot
+        self.title.setText(f"{document.title_of(spot[0])} · {spot[1]}")
+        self.stop.setEnabled(True)
+        self.table.setEnabled(False)
+        starting = self.engine.state in ("off", "starting", "idle", "lost")
+        self._tell(tr("Spark is starting…") if starting else tr("Computing…"), "muted")
+
+    def cancel(self) -> None:
+        """Stop what the engine computes for this panel."""
+        if self._running is not None:
+            self.engine.cancel(self._running)
+            self._done(tr("Cancelled."), "muted")
+
+    def _tell(self, text: str, role: str) -> None:
+        take_role(self.told, role)
+        self.told.setText(text)
+
+    def _done(self, text: str, role: str) -> None:
+        self._running = None
+        self.stop.setEnabled(False)
+        self._tell(text, role)
+
+    def _answered(self, event: dict[str, Any]) -> None:
+        if self._running is None or event.get("id") != self._running:
+            return
+        match event.get("event"):
+            case "previewed":
+                self.model.show(event["columns"], event["rows"])
+                self.pages.setCurrentIndex(1)
+                self.table.setEnabled(True)
+                counts = event["sampled_rows"], event["source_rows"]
+                self._done(tr("{0} sample rows, from the first {1} of each source", *counts), "muted")
+            case "failed":
+                node = event.get("node")
+                where = f"{node}: " if node else ""
+                self._done(f"{where}{event.get('message')}", "wrong")
+            case "cancelled":
+                self._done(tr("Cancelled."), "muted")
+
+    def _state(self, state: str) -> None:
+        if self._running is None:
+            return
+        if state == "busy":
+            self._tell(tr("Computing…"), "muted")
+        elif state == "lost":
+            self._done(tr("The engine was lost and is started again; look once more."), "wrong")
+
+    def _edited(self, edit: Edit) -> None:
+        if edit.touches_logic() and self.model.columns:
+            self.table.setEnabled(False)
+            if self._running is None:
+                self._tell(tr("The workflow changed since; press F5 to look again."), "muted")

@@ -1,0 +1,1 @@
+"""What is wrong with the workflow, as a list that leads to the place."""

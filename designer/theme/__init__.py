@@ -1,0 +1,1 @@
+"""Colours, style sheet and icons, light and dark."""

@@ -1,0 +1,70 @@
+"""Icons: drawings in one colour from `resources/icons`, painted in the colour that is asked for."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from importlib import resources
+
+from PySide6.QtCore import QByteArray, QRectF, Qt
+from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
+from PySide6.QtSvg import QSvgRenderer
+
+from designer.theme.theme import theme
+
+_FALLBACK = "shaping"
+
+
+@cache
+def _drawing(folder: str, name: str, family: str) -> str:
+    place = resources.files("resources") / "icons" / folder
+    for candidate in (name, family, _FALLBACK):
+        file = place / f"{candidate}.svg"
+        if file.is_file():
+            return file.read_text(encoding="utf-8")
+    return ""
+
+
+@lru_cache(maxsize=1024)
+def pixmap(folder: str, name: str, color: str, size: int, family: str = "") -> QPixmap:
+    """A drawing as a picture of `size` pixels in a colour."""
+    picture = QPixmap(size, size)
+    picture.fill(Qt.GlobalColor.transparent)
+    text = _drawing(folder, name, family).replace("currentColor", color)
+    if text:
+        painter = QPainter(picture)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        QSvgRenderer(QByteArray(text.encode())).render(painter, QRectF(0, 0, size, size))
+        painter.end()
+    return picture
+
+
+def operator_pixmap(name: str, family: str, color: QColor, size: int) -> QPixmap:
+    """An operator's icon, or its family's."""
+    return pixmap("operators", name, color.name(), size, family)
+
+
+def operator_icon(name: str, family: str) -> QIcon:
+    """An operator's icon for lists."""
+    icon = QIcon(operator_pixmap(name, family, theme().text, 64))
+    icon.addPixmap(operator_pixmap(name, family, theme().accent_text, 64), QIcon.Mode.Selected)
+    return icon
+
+
+def action_icon(name: str, color: QColor | None = None) -> QIcon:
+    """An action's icon in the theme's text colour."""
+    icon = QIcon(pixmap("actions", name, (color or theme().text).name(), 64))
+    icon.addPixmap(pixmap("actions", name, theme().faint.name(), 64), QIcon.Mode.Disabled)
+    icon.addPixmap(pixmap("actions", name, theme().accent.name(), 64), QIcon.Mode.Normal, QIcon.State.On)
+    return icon
+
+
+@cache
+def program_icon() -> QIcon:
+    """Papilio's own."""
+    data = (resources.files("resources") / "icons" / "papilio.svg").read_bytes()
+    picture = QPixmap(256, 256)
+    picture.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(picture)
+    QSvgRenderer(QByteArray(data)).render(painter)
+    painter.end()
+    return QIcon(picture)

@@ -1,0 +1,1 @@
+"""The main window: tabs, docks, menus, and what holds them together."""

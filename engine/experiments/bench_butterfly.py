@@ -1,0 +1,288 @@
+"""The butterfly of the scheduling paper's Fig. 1: what people write by hand beside what Papilio makes of the drawing.
+
+All contenders load the same seven targets as Parquet. Each may join as it likes, so Papilio's join is left to Spark as
+the scripts leave it, and Spark broadcasts the small side. The paper draws a sort-merge join, and so does the shipped
+file; a straight script and Papilio, both with that join, are compared as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.experiments.bench import Options, Report
+from engine.experiments.contest import Contest, Entry, contest, importable
+from engine.experiments.data import generate_tpch
+from engine.partition.units import Granularity
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SCALE = 1.0
+STRAIGHT_TIMES = 1.6
+TUNED_SHARE = 1 / 1.05
+ANY_JOIN = {("join", "form"): "auto"}
+POLICIES = ("rr", "mc", "mm", "mixed")
+
+STRAIGHT, CACHED, TUNED = "straight PySpark", "PySpark with cache", "hand-tuned PySpark"
+MIXED = "papilio fused mixed"
+STRAIGHT_MERGE, MIXED_MERGE = f"{STRAIGHT}, sort-merge join", f"{MIXED}, sort-merge join"
+NEEDED = {
+    "partsupp": ["ps_partkey", "ps_suppkey", "ps_availqty", "ps_supplycost"],
+    "supplier": ["s_suppkey", "s_nationkey", "s_phone"],
+}
+
+
+def benchmark(options: Options) -> Report:
+    """Fig. 1 on TPC-H: PySpark scripts, Papilio, DuckDB and Polars load the same seven targets."""
+    scale = options.scale or SCALE
+    data = options.folder / f"tpch-{scale:g}"
+    options.say(f"TPC-H scale {scale:g}: partsupp and supplier")
+    generate_tpch(data, scale, tables=("partsupp", "supplier"))
+    with contest(options) as here:
+        here.report.facts["scale"] = scale
+        here.hold(list(_entries(here, data)))
+        if options.full:
+            here.hold(list(_grid(here, data)), rounds=1)
+        _conclude(here)
+        return here.report
+
+
+def _entries(here: Contest, data: Path) -> Iterator[Entry]:
+    spark = here.spark
+    yield Entry(STRAIGHT, lambda out: straight(spark, data, out))
+    yield Entry(CACHED, lambda out: straight(spark, data, out, cache=True))
+    yield Entry(TUNED, lambda out: hand_tuned(spark, data, out))
+    yield Entry(MIXED, here.papilio("fig1", data, ANY_JOIN, granularity="fused", policy="mixed"))
+    yield Entry("papilio fused rr", here.papilio("fig1", data, ANY_JOIN, granularity="fused", policy="rr"))
+    yield Entry(STRAIGHT_MERGE, lambda out: straight(spark, data, out, hint="merge"))
+    yield Entry(MIXED_MERGE, here.papilio("fig1", data, granularity="fused", policy="mixed"))
+    for name, run, module in (("DuckDB", in_duckdb, "duckdb"), ("Polars", in_polars, "polars")):
+        skipped = importable(module)
+        if skipped:
+            here.report.facts[name] = skipped
+        else:
+            yield Entry(name, _on(run, data))
+
+
+def _on(run: Callable[[Path, Path], None], data: Path) -> Callable[[Path], None]:
+    return lambda out: run(data, out)
+
+
+def _grid(here: Contest, data: Path) -> Iterator[Entry]:
+    """Every granularity under every policy."""
+    for granularity in Granularity:
+        for policy in POLICIES:
+            name = f"papilio {granularity.value} {policy}"
+            if name not in here.report.contenders:
+                run = here.papilio("fig1", data, ANY_JOIN, granularity=granularity.value, policy=policy)
+                yield Entry(name, run)
+
+
+def _conclude(here: Contest) -> None:
+    text = f"fused is at least {STRAIGHT_TIMES} times as fast as the straight script"
+    here.at_least(text, STRAIGHT, MIXED, STRAIGHT_TIMES)
+    here.at_least(f"{text}, both with the paper's sort-merge join", STRAIGHT_MERGE, MIXED_MERGE, STRAIGHT_TIMES)
+    here.at_least("fused is within 5 % of the hand-tuned script or better", TUNED, MIXED, TUNED_SHARE)
+    for other in (CACHED, "DuckDB", "Polars"):
+        if other in here.report.contenders:
+            here.compare(*((other, MIXED) if other == CACHED else (MIXED, other)))
+
+
+# ---------------------------------------------------------------- PySpark
+
+
+def _frames(spark: SparkSession, data: Path) -> tuple[DataFrame, DataFrame]:
+    """PartSupp and Supplier, cleansed."""
+    from pyspark.sql import functions as F
+
+    partsupp = (
+        spark.read.parquet(f"{data}/partsupp.parquet")
+        .dropna(subset=NEEDED["partsupp"])
+        .withColumn("ps_totalcost", F.col("ps_availqty") * F.col("ps_supplycost"))
+    )
+    supplier = (
+        spark.read.parquet(f"{data}/supplier.parquet")
+        .dropna(subset=NEEDED["supplier"])
+        .withColumn("s_phone", F.concat(F.lit("+"), F.expr("replace(s_phone, '-', ' ')")))
+    )
+    return partsupp, supplier
+
+
+def _joined(partsupp: DataFrame, supplier: DataFrame) -> DataFrame:
+    return partsupp.join(supplier, partsupp.ps_suppkey == supplier.s_suppkey)
+
+
+def _view_1(joined: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    return joined.groupBy("s_nationkey", "ps_partkey").agg(
+        F.sum("ps_totalcost").alias("total_cost"),
+        F.sum("ps_availqty").alias("quantity"),
+        F.count("*").alias("suppliers"),
+    )
+
+
+def _view_2(view_1: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    sums = [F.sum(name).alias(name) for name in ("total_cost", "quantity", "suppliers")]
+    return view_1.groupBy("ps_partkey").agg(*sums)
+
+
+def _view_3(joined: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    return joined.groupBy("s_nationkey", "s_suppkey").agg(
+        F.sum("ps_totalcost").alias("total_cost"), F.count("*").alias("parts")
+    )
+
+
+def _view_4(view_3: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    return view_3.groupBy("s_suppkey").agg(*[F.sum(name).alias(name) for name in ("total_cost", "parts")])
+
+
+def straight(spark: SparkSession, data: Path, out: Path, cache: bool = False, hint: str | None = None) -> None:
+    """What one writes first: read, transform, write one target after the other; or with what is shared cached."""
+    partsupp, supplier = _frames(spark, data)
+    if hint:
+        supplier = supplier.hint(hint)
+    if cache:
+        partsupp, supplier = partsupp.cache(), supplier.cache()
+    joined = _joined(partsupp, supplier)
+    if cache:
+        joined = joined.cache()
+    view_1, view_3 = _view_1(joined), _view_3(joined)
+    if cache:
+        view_1, view_3 = view_1.cache(), view_3.cache()
+    targets = {
+        "partsupp": partsupp, "supplier": supplier, "joined": joined,
+        "view_1": view_1, "view_2": _view_2(view_1), "view_3": view_3, "view_4": _view_4(view_3),
+    }  # fmt: skip
+    for name, frame in targets.items():
+        frame.write.mode("overwrite").parquet(f"{out}/{name}")
+
+
+def hand_tuned(spark: SparkSession, data: Path, out: Path) -> None:
+    """What one writes who has time and knows Spark.
+
+    A shared result is written once and read back, except where computing the few columns again costs no more than
+    reading them: then nothing waits. The small side is broadcast. What is independent runs in threads, each in a
+    pool of its own. Shuffles have as many partitions as cores; the session's own settings are left as they are.
+    """
+    from pyspark.sql import functions as F
+
+    cores = spark.sparkContext.defaultParallelism
+    partsupp, supplier = _frames(spark, data)
+    small = F.broadcast(supplier)
+
+    def write(name: str, frame: DataFrame) -> None:
+        frame.write.mode("overwrite").parquet(f"{out}/{name}")
+
+    def by_part() -> None:
+        few = _joined(partsupp, F.broadcast(supplier.select("s_suppkey", "s_nationkey")))
+        write("view_1", _view_1(few.repartition(cores, "ps_partkey")).repartition(cores, "ps_partkey"))
+        write("view_2", _view_2(spark.read.parquet(f"{out}/view_1")))
+
+    def by_supplier() -> None:
+        few = _joined(partsupp, F.broadcast(supplier.select("s_suppkey", "s_nationkey")))
+        write("view_3", _view_3(few))
+        write("view_4", _view_4(spark.read.parquet(f"{out}/view_3")))
+
+    in_threads(
+        spark,
+        {
+            "joined": lambda: write("joined", _joined(partsupp, small)),
+            "by_part": by_part,
+            "partsupp": lambda: write("partsupp", partsupp),
+            "by_supplier": by_supplier,
+            "supplier": lambda: write("supplier", supplier),
+        },
+    )
+
+
+def in_threads(spark: SparkSession, works: dict[str, Callable[[], None]]) -> None:
+    """All at the same time, each in a FAIR pool of its own; the first failure is raised."""
+    from pyspark import InheritableThread
+
+    failures: list[BaseException] = []
+
+    def work(pool: str, do: Callable[[], None]) -> None:
+        try:
+            spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
+            do()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [InheritableThread(target=work, args=item) for item in works.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+# ---------------------------------------------------------------- without Spark
+
+
+def in_duckdb(data: Path, out: Path) -> None:
+    """The same in SQL, each shared result once."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        run = connection.execute
+        run(f"""CREATE TABLE partsupp AS SELECT *, ps_availqty * ps_supplycost AS ps_totalcost
+            FROM '{data}/partsupp.parquet' WHERE ps_partkey IS NOT NULL AND ps_suppkey IS NOT NULL
+            AND ps_availqty IS NOT NULL AND ps_supplycost IS NOT NULL""")
+        run(f"""CREATE TABLE supplier AS SELECT * REPLACE ('+' || replace(s_phone, '-', ' ') AS s_phone)
+            FROM '{data}/supplier.parquet'
+            WHERE s_suppkey IS NOT NULL AND s_nationkey IS NOT NULL AND s_phone IS NOT NULL""")
+        run("CREATE TABLE joined AS SELECT * FROM partsupp JOIN supplier ON ps_suppkey = s_suppkey")
+        run("""CREATE TABLE view_1 AS SELECT s_nationkey, ps_partkey, sum(ps_totalcost) AS total_cost,
+            sum(ps_availqty)::BIGINT AS quantity, count(*) AS suppliers FROM joined GROUP BY ALL""")
+        run("""CREATE TABLE view_2 AS SELECT ps_partkey, sum(total_cost) AS total_cost,
+            sum(quantity)::BIGINT AS quantity, sum(suppliers)::BIGINT AS suppliers FROM view_1 GROUP BY ALL""")
+        run("""CREATE TABLE view_3 AS SELECT s_nationkey, s_suppkey, sum(ps_totalcost) AS total_cost,
+            count(*) AS parts FROM joined GROUP BY ALL""")
+        run("""CREATE TABLE view_4 AS SELECT s_suppkey, sum(total_cost) AS total_cost, sum(parts)::BIGINT AS parts
+            FROM view_3 GROUP BY ALL""")
+        for name in ("partsupp", "supplier", "joined", "view_1", "view_2", "view_3", "view_4"):
+            folder = out / name
+            folder.mkdir()
+            run(f"COPY {name} TO '{folder}/rows.parquet' (FORMAT parquet)")
+
+
+def in_polars(data: Path, out: Path) -> None:
+    """The same with Polars' lazy frames, collected together so that it shares what is common."""
+    import polars as pl  # type: ignore[import-not-found, unused-ignore]
+
+    partsupp: Any = (
+        pl.scan_parquet(data / "partsupp.parquet")
+        .drop_nulls(NEEDED["partsupp"])
+        .with_columns((pl.col("ps_availqty") * pl.col("ps_supplycost")).alias("ps_totalcost"))
+    )
+    supplier: Any = (
+        pl.scan_parquet(data / "supplier.parquet")
+        .drop_nulls(NEEDED["supplier"])
+        .with_columns(("+" + pl.col("s_phone").str.replace_all("-", " ", literal=True)).alias("s_phone"))
+    )
+    joined: Any = partsupp.join(supplier, left_on="ps_suppkey", right_on="s_suppkey", coalesce=False)
+    view_1: Any = joined.group_by("s_nationkey", "ps_partkey").agg(
+        pl.sum("ps_totalcost").alias("total_cost"), pl.sum("ps_availqty").alias("quantity"), pl.len().alias("suppliers")
+    )
+    view_2: Any = view_1.group_by("ps_partkey").agg(pl.sum("total_cost", "quantity", "suppliers"))
+    view_3: Any = joined.group_by("s_nationkey", "s_suppkey").agg(
+        pl.sum("ps_totalcost").alias("total_cost"), pl.len().alias("parts")
+    )
+    view_4: Any = view_3.group_by("s_suppkey").agg(pl.sum("total_cost", "parts"))
+    frames = {
+        "partsupp": partsupp, "supplier": supplier, "joined": joined,
+        "view_1": view_1, "view_2": view_2, "view_3": view_3, "view_4": view_4,
+    }  # fmt: skip
+    for name, frame in zip(frames, pl.collect_all(list(frames.values())), strict=True):
+        (out / name).mkdir()
+        frame.write_parquet(out / name / "rows.parquet", compression="snappy")

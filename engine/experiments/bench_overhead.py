@@ -1,0 +1,131 @@
+"""What Papilio itself costs: an empty workflow, one more unit, one more activation, and the telemetry of a run."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from engine.experiments.bench import Options, Report
+from engine.experiments.contest import Contest, Entry, contest
+from engine.experiments.data import generate_tpch
+from engine.model.file import save
+from engine.model.workflow import Workflow
+
+SCALE = 0.1
+SHARE = 0.03
+PACKS = 100  # the activations of the flow whose telemetry is weighed are some twice as many
+LINE = 8
+WITH, WITHOUT = "telemetry on", "telemetry off"
+
+
+def benchmark(options: Options) -> Report:
+    """An empty workflow, per unit and per activation, telemetry on and off."""
+    scale = options.scale or SCALE
+    data = options.folder / f"tpch-{scale:g}"
+    options.say(f"TPC-H scale {scale:g}: partsupp")
+    rows = generate_tpch(data, scale, tables=("partsupp",)).data.tables["partsupp"].rows
+    with contest(options) as here:
+        here.report.facts |= {"scale": scale, "rows": rows}
+        file = _line_file(options.folder, 1)
+        many: dict[str, Any] = {
+            "granularity": "operator", "policy": "mm", "pack_rows": -(-rows // PACKS), "slot_ms": 1.0,
+        }  # fmt: skip
+        here.hold(
+            [
+                Entry(WITH, _run(here, file, data, **many), answer="many"),
+                Entry(WITHOUT, _run(here, file, data, telemetry=False, **many), answer="many"),
+            ]
+        )
+        _telemetry(here)
+        _units(here, data)
+        return here.report
+
+
+def _telemetry(here: Contest) -> None:
+    ratio = here.compare(WITH, WITHOUT)
+    cost = None if ratio is None else ratio - 1
+    here.report.claim(
+        f"telemetry costs less than {SHARE:.0%} of a run", cost is not None and cost < SHARE,
+        "not measured" if cost is None else f"{cost:+.1%}",
+    )  # fmt: skip
+    if here.report.finished(WITHOUT):
+        found = here.report.contenders[WITHOUT]
+        here.report.facts["milliseconds per activation"] = round(1000 * found.median / found.figure("activations"), 1)
+
+
+def _units(here: Contest, data: Path) -> None:
+    """Lines of one and of more nodes over hardly any rows: what is left is the cost of a unit."""
+    empty = _empty_file(here.folder / "nothing")
+    short, long = _line_file(here.folder, 1, limit=10), _line_file(here.folder, 1 + LINE, limit=10)
+    operator: dict[str, Any] = {"granularity": "operator", "policy": "rr"}
+    here.hold(
+        [
+            Entry("empty workflow, fused", _run(here, empty, empty.parent), answer="empty"),
+            Entry("empty workflow, operator", _run(here, empty, empty.parent, **operator), answer="empty"),
+            Entry("1 node, fused", _run(here, short, data), answer="ten"),
+            Entry(f"{1 + LINE} nodes, fused", _run(here, long, data), answer="ten"),
+            Entry("1 node, operator", _run(here, short, data, **operator), answer="ten"),
+            Entry(f"{1 + LINE} nodes, operator", _run(here, long, data, **operator), answer="ten"),
+        ]
+    )
+    for granularity in ("fused", "operator"):
+        few, many = f"1 node, {granularity}", f"{1 + LINE} nodes, {granularity}"
+        if here.report.finished(few, many):
+            more = here.report.contenders[many].median - here.report.contenders[few].median
+            here.report.facts[f"milliseconds per node, {granularity}"] = round(1000 * more / LINE, 1)
+
+
+def _run(here: Contest, file: Path, data: Path, **schedule: Any) -> Any:
+    return here.workflow(file, {"data_folder": str(data)}, **schedule)
+
+
+def _line_file(folder: Path, length: int, limit: int | None = None) -> Path:
+    """A line of derivations behind PartSupp, of which only the first few rows may count."""
+    names = [f"step_{number}" for number in range(1, length + 1)]
+    nodes: dict[str, Any] = {
+        name: {"operator": "derive", "settings": {"columns": [{"name": "n", "expression": f"ps_availqty + {number}"}]}}
+        for number, name in enumerate(names)
+    }
+    if limit is not None:
+        nodes["first"] = {"operator": "filter", "settings": {"condition": f"ps_partkey <= {limit}"}}
+        names.insert(0, "first")
+    nodes["source"] = {"operator": "parquet_source", "settings": {"path": "${data}/partsupp.parquet"}}
+    nodes["target"] = {"operator": "parquet_target", "settings": {"path": "${out}/line"}}
+    return _saved(folder, f"line-{length}{'' if limit is None else '-few'}", nodes, ["source", *names, "target"])
+
+
+def _empty_file(folder: Path) -> Path:
+    """A source without rows, one activity, a target: the least there is."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    folder.mkdir(exist_ok=True)
+    parquet.write_table(pa.table({"a": pa.array([], pa.int64())}), folder / "nothing.parquet")
+    nodes = {
+        "source": {"operator": "parquet_source", "settings": {"path": "${data}/nothing.parquet"}},
+        "copy": {"operator": "copy"},
+        "target": {"operator": "parquet_target", "settings": {"path": "${out}/line"}},
+    }
+    return _saved(folder, "empty", nodes, ["source", "copy", "target"])
+
+
+def _saved(folder: Path, name: str, nodes: dict[str, Any], line: list[str]) -> Path:
+    file = folder / f"{name}.butterfly.yaml"
+    edges = [
+        {"from": f"{source}.match" if source == "first" else source, "to": target} for source, target in pairwise(line)
+    ]
+    save(
+        Workflow.model_validate(
+            {
+                "papilio": 1,
+                "name": f"overhead-{name}",
+                "parameters": {"data_folder": {"default": "data"}, "warehouse_folder": {"default": "out"}},
+                "roots": {"data": "${data_folder}", "out": "${warehouse_folder}"},
+                "nodes": nodes,
+                "edges": edges,
+            }
+        ),
+        file,
+    )
+    return file

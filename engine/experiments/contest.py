@@ -1,0 +1,274 @@
+"""A contest: contenders in one process on one Spark session, in turn, round after round.
+
+Nobody's figures hold a start of Python or of Spark, and the first round, in which Java compiles, does not count. Who
+begins changes from round to round. Peak memory is that of the whole process tree; Spark's heap is shared and does not
+shrink at once, so it tells the contenders' memory apart only roughly.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+import workflows
+from engine.errors import BadInput
+from engine.experiments.bench import Contender, Options, Report
+from engine.experiments.measure import watched
+from engine.partition.units import Granularity
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHIPPED = Path(workflows.__file__).resolve().parent
+ENDING = ".butterfly.yaml"
+REASON_LETTERS = 300
+
+# Writes its targets below the folder it is given, and tells what else it measured.
+Run = Callable[[Path], Mapping[str, float] | None]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A contender by its name. Those whose targets must be the same name the same `answer`."""
+
+    name: str
+    run: Run
+    answer: str = ""
+
+
+@dataclass
+class Contest:
+    """One contest: its session, its folder, its report."""
+
+    options: Options
+    spark: SparkSession
+    report: Report = field(default_factory=Report)
+
+    def __post_init__(self) -> None:
+        self.folder = self.options.folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.store = str(self.folder / "store.sqlite")
+        self.report.facts |= {"cores": psutil.cpu_count() or 1, "rounds": self.options.rounds}
+
+    # -- contenders
+
+    def papilio(
+        self, workflow: str, data: Path, settings: Mapping[tuple[str, str], Any] | None = None, **schedule: Any
+    ) -> Run:
+        """A shipped workflow run by Papilio; `schedule` is what ScheduleSettings takes."""
+        return self.workflow(SHIPPED / f"{workflow}{ENDING}", {"data_folder": str(data)}, settings, **schedule)
+
+    def workflow(
+        self,
+        file: Path,
+        parameters: Mapping[str, str],
+        settings: Mapping[tuple[str, str], Any] | None = None,
+        **schedule: Any,
+    ) -> Run:
+        """A workflow run by Papilio as `papilio run` does it, from reading the file to the record in the store."""
+        from engine.model.binding import bind
+        from engine.model.file import load
+        from engine.operators import catalogue
+        from engine.spark.launch import launch
+        from engine.spark.runner import RunSettings, ScheduleSettings
+        from engine.spark.session import SparkSettings, lent
+        from engine.store.sources import SourceSchemas
+
+        if "granularity" in schedule:
+            schedule["granularity"] = Granularity(schedule["granularity"])
+        asked = ScheduleSettings(**schedule)
+        master = SparkSettings(str(self.spark.sparkContext.master))
+
+        def run(out: Path) -> dict[str, float]:
+            bound = bind(
+                load(file),
+                catalogue(),
+                parameters={**parameters, "warehouse_folder": str(out)},
+                settings=dict(settings or {}),
+                discover=SourceSchemas(self.store).discover,
+            )
+            with tempfile.TemporaryDirectory(dir=self.folder) as folder, lent(self.spark):
+                summary = launch(bound, RunSettings(master, asked, folder=Path(folder)), store=self.store)
+            queue = summary["queue"]
+            return {
+                "activations": summary["activations"],
+                "queue_avg_mb": queue["avg_bytes"] / 2**20,
+                "queue_max_mb": queue["max_bytes"] / 2**20,
+                "queue_avg_packs": queue["avg_packs"],
+                "queue_max_packs": queue["max_packs"],
+                "spills": summary["spills"],
+            }
+
+        return run
+
+    # -- rounds
+
+    def hold(self, entries: Sequence[Entry], rounds: int | None = None) -> None:
+        """Let all run in turn; one that fails is out, the others go on. Then compare what they wrote."""
+        rounds = rounds or self.options.rounds
+        for entry in entries:
+            self.report.contenders.setdefault(entry.name, Contender())
+        answers: dict[str, dict[str, Any]] = {}
+        for number in range(rounds + 1):
+            for entry in _turned(entries, number):
+                contender = self.report.contenders[entry.name]
+                if contender.failed:
+                    continue
+                self.options.say(f"{f'round {number} of {rounds}' if number else 'warm-up'}: {entry.name}")
+                try:
+                    found = self._one_round(entry, contender, counts=number > 0, last=number == rounds)
+                except Exception as error:
+                    contender.failed = f"{type(error).__name__}: {error}"[:REASON_LETTERS]
+                    self.options.say(f"{entry.name} failed: {contender.failed}")
+                    continue
+                if found is not None:
+                    answers.setdefault(entry.answer, {})[entry.name] = found
+        self._compare(answers)
+
+    def _one_round(self, entry: Entry, contender: Contender, *, counts: bool, last: bool) -> Any:
+        out = self.folder / "targets"
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir()
+        try:
+            self._settle()
+            with watched() as watch:
+                begun = time.monotonic()
+                figures = entry.run(out)
+                seconds = time.monotonic() - begun
+            if counts:
+                contender.seconds.append(seconds)
+                contender.peak_mb.append(watch.mb)
+                spent, cores = watch.processor_seconds, psutil.cpu_count() or 1
+                contender.add(processor_s=spent, utilisation=spent / seconds / cores, **(figures or {}))
+            return digests(out, self.spark) if last else None
+        finally:
+            shutil.rmtree(out, ignore_errors=True)
+
+    def _settle(self) -> None:
+        """What the one before left to be done is not the next one's to wait for."""
+        self.spark.catalog.clearCache()
+        jvm: Any = self.spark._jvm
+        jvm.java.lang.System.gc()
+        os.sync()
+
+    def _compare(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
+        for found in answers.values():
+            first_name, first = next(iter(found.items()))
+            for name, digest in found.items():
+                if digest == first:
+                    continue
+                differ = sorted(target for target in {*digest, *first} if digest.get(target) != first.get(target))
+                note = f"{name} and {first_name} differ in {', '.join(differ)}"
+                self.report.facts.setdefault("differences", []).append(note)
+            same = all(digest == first for digest in found.values())
+            self.report.identical = same and self.report.identical is not False
+
+    # -- figures
+
+    def compare(self, slower: str, faster: str) -> float | None:
+        """The ratio of two contenders, None where one has no figures."""
+        return self.report.ratio(slower, faster) if self.report.finished(slower, faster) else None
+
+    def at_least(self, text: str, slower: str, faster: str, times: float) -> None:
+        """Claim that one contender takes at least so many times as long as another."""
+        ratio = self.compare(slower, faster)
+        self.report.claim(text, ratio is not None and ratio >= times, _said(ratio, slower, faster))
+
+
+def _said(ratio: float | None, slower: str, faster: str) -> str:
+    return "not measured" if ratio is None else f"{slower} / {faster} = {ratio:.2f}"
+
+
+def _turned(entries: Sequence[Entry], by: int) -> list[Entry]:
+    by %= len(entries) or 1
+    return [*entries[by:], *entries[:by]]
+
+
+@contextlib.contextmanager
+def contest(options: Options) -> Iterator[Contest]:
+    """A contest on the session that is open already, or on one of its own."""
+    if options.spark is not None:
+        yield Contest(options, options.spark)
+        return
+    from engine.spark.session import SparkSettings, close_session, open_session
+
+    options.say("starting Spark")
+    spark = open_session(SparkSettings(log=_spark_log(options.folder)))
+    try:
+        yield Contest(options, spark)
+    finally:
+        close_session(spark)
+
+
+def _spark_log(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "spark.log"
+    log.unlink(missing_ok=True)
+    return log
+
+
+def importable(*modules: str) -> str | None:
+    """Why one of these cannot be imported, None where all can."""
+    import importlib
+
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            return f"skipped: {error}"
+    return None
+
+
+# ---------------------------------------------------------------- what was written
+
+
+def digests(out: Path, spark: SparkSession | None = None) -> dict[str, tuple[int, str]]:
+    """The rows of every target below a folder and a hash of their values that does not mind their order.
+
+    DuckDB reads them, which had no part in writing them; where it is not installed, Spark does.
+    """
+    targets = sorted(path for path in out.iterdir() if not path.name.startswith((".", "_")))
+    if importable("duckdb") is None:
+        return {target.stem: _duckdb_digest(target) for target in targets}
+    if spark is None:
+        raise BadInput("DuckDB, which compares the targets, is not installed; install papilio[dev]")
+    return {target.stem: _spark_digest(target, spark) for target in targets}
+
+
+def _duckdb_digest(target: Path) -> tuple[int, str]:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        table = connection.sql(_duckdb_reader(target))
+        columns = ", ".join(f'CAST("{name}" AS VARCHAR)' for name in sorted(table.columns))
+        query = f"SELECT count(*), coalesce(sum(hash({columns})::HUGEINT), 0) FROM ({_duckdb_reader(target)})"
+        rows, total = connection.execute(query).fetchall()[0]
+    return rows, str(total)
+
+
+def _duckdb_reader(target: Path) -> str:
+    if target.suffix == ".csv":
+        files = f"{target}/*.csv" if target.is_dir() else str(target)
+        return f"SELECT * FROM read_csv('{files}', header = true, all_varchar = true)"
+    return f"SELECT * FROM read_parquet('{target}/*.parquet' )" if target.is_dir() else f"SELECT * FROM '{target}'"
+
+
+def _spark_digest(target: Path, spark: SparkSession) -> tuple[int, str]:
+    from pyspark.sql import functions as F
+
+    if target.suffix == ".csv":
+        frame = spark.read.option("header", True).csv(str(target))
+    else:
+        frame = spark.read.parquet(str(target))
+    values = F.xxhash64(*[F.col(f"`{name}`").cast("string") for name in sorted(frame.columns)])
+    rows, total = frame.agg(F.count(F.lit(1)), F.sum(values.cast("decimal(38,0)"))).collect()[0]
+    return rows, str(total or 0)

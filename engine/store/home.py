@@ -1,0 +1,15 @@
+"""Where a person's Papilio lives."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def papilio_home() -> Path:
+    """The folder of a person's Papilio: `$PAPILIO_HOME`, or `papilio` in the data home of the desktop."""
+    home = os.environ.get("PAPILIO_HOME")
+    if home:
+        return Path(home)
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "papilio"

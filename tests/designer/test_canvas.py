@@ -1,0 +1,395 @@
+"""What a person does on the canvas, by real mouse and key events. Each is one undo step."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QByteArray, QMimeData, QPoint, QPointF, Qt
+from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent, QGuiApplication, QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit
+
+from designer.canvas import tips
+from designer.canvas.drop import MIME
+from designer.canvas.guides import Guides
+from designer.document.layout import groups, notes, positions
+from designer.window.window import MainWindow
+from tests.designer.conftest import Hand, opened
+from tests.designer.examples import empty, fig1, small
+
+CTRL = Qt.KeyboardModifier.ControlModifier
+
+
+def edges(hand: Hand) -> set[str]:
+    return {f"{edge.from_} {edge.to}" for edge in hand.view.editor.document.workflow.edges}
+
+
+def steps(hand: Hand) -> int:
+    return hand.view.editor.stack.index()
+
+
+def undo_gives_back(hand: Hand, before: dict[str, object]) -> None:
+    hand.view.editor.stack.undo()
+    assert hand.view.editor.document.workflow.document() == before
+
+
+def state(hand: Hand) -> dict[str, object]:
+    return hand.view.editor.document.workflow.document()
+
+
+# ---------------------------------------------------------------- moving
+
+
+def test_dragging_a_node_moves_it_in_one_step_and_its_edges_follow(window: MainWindow) -> None:
+    hand = opened(window, small())
+    before = state(hand)
+    x, y = hand.middle("some")
+    hand.drag((x, y), (x + 40, y + 150))
+    assert positions(hand.view.editor.document.workflow)["some"] == (260.0, 150.0)
+    item = next(item for item in hand.view.canvas.edges.values() if item.edge.target == "some")
+    assert item.path().pointAtPercent(0).toTuple() == hand.port("rows", True, "out")
+    assert item.sceneBoundingRect().bottom() > 150
+    assert steps(hand) == 1
+    undo_gives_back(hand, before)
+
+
+def test_escape_takes_a_drag_back(window: MainWindow) -> None:
+    hand = opened(window, small())
+    x, y = hand.middle("some")
+    hand.press(x, y)
+    hand.move(x + 100, y + 100)
+    assert hand.view.canvas.nodes["some"].pos().toTuple() != (220.0, 0.0)
+    hand.key(Qt.Key.Key_Escape)
+    hand.release(x + 100, y + 100)
+    assert hand.view.canvas.nodes["some"].pos().toTuple() == (220.0, 0.0)
+    assert steps(hand) == 0
+
+
+def test_a_dragged_node_snaps_to_the_line_of_another_and_a_guide_shows_it() -> None:
+    guides = Guides([(0, 0, 100, 50)])
+    snapped = guides.snap((303, 4, 403, 54), reach=6)
+    assert (snapped.dx, snapped.dy) == (-3, -4)  # the grid across, the other's top down
+    assert [line[1] for line in snapped.lines] == [0]
+
+
+def test_several_selected_nodes_move_together(window: MainWindow) -> None:
+    hand = opened(window, small())
+    hand.click(*hand.middle("some"))
+    hand.click(*hand.middle("more"), CTRL)
+    x, y = hand.middle("more")
+    hand.drag((x, y), (x, y + 200))
+    there = positions(hand.view.editor.document.workflow)
+    assert (there["some"], there["more"]) == ((220.0, 200.0), (440.0, 200.0))
+    assert steps(hand) == 1
+
+
+# ---------------------------------------------------------------- connecting
+
+
+def test_dragging_from_port_to_port_connects(window: MainWindow) -> None:
+    hand = opened(window, small())
+    before = state(hand)
+    hand.drag(hand.port("rows", True, "out"), hand.port("more", False, "in"))
+    assert "rows.out more.in" in edges(hand)
+    assert steps(hand) == 1
+    undo_gives_back(hand, before)
+
+
+def test_dragging_backwards_from_an_input_connects_too(window: MainWindow) -> None:
+    hand = opened(window, small())
+    hand.drag(hand.port("more", False, "in"), hand.port("rows", True, "out"))
+    assert "rows.out more.in" in edges(hand)
+
+
+def test_a_circle_is_refused_with_its_reason(window: MainWindow) -> None:
+    hand = opened(window, small())
+    start, end = hand.port("more", True, "out"), hand.port("some", False, "in")
+    hand.press(*start)
+    hand.move(*end)
+    assert "circle" in window.statusBar().currentMessage()
+    hand.release(*end)
+    assert steps(hand) == 0
+
+
+def test_an_edge_dropped_on_empty_canvas_asks_what_fits_and_connects_it(window: MainWindow) -> None:
+    hand = opened(window, small())
+    x, y = hand.port("some", True, "rest")
+    hand.drag((x, y), (x + 60, y + 220))
+    adder = hand.view.adder
+    assert adder.isVisible()
+    names = {adder.list.item(row).data(Qt.ItemDataRole.UserRole) for row in range(adder.list.count())}
+    assert "sort" in names
+    assert "csv_source" not in names  # has no input to connect
+    hand.type("sort")
+    hand.key(Qt.Key.Key_Return)
+    assert "some.rest sort.in" in edges(hand)
+    assert steps(hand) == 1
+    assert hand.view.canvas.selected_nodes() == ["sort"]
+
+
+def test_behind_a_recordset_only_activities_fit(window: MainWindow) -> None:
+    hand = opened(window, small())
+    x, y = hand.port("table", True, "out")
+    hand.drag((x, y), (x + 60, y + 220))
+    adder = hand.view.adder
+    names = {adder.list.item(row).data(Qt.ItemDataRole.UserRole) for row in range(adder.list.count())}
+    assert "filter" in names
+    assert "parquet_target" not in names
+
+
+# ---------------------------------------------------------------- adding
+
+
+def test_double_click_on_empty_canvas_adds_by_typing(window: MainWindow) -> None:
+    hand = opened(window, empty())
+    hand.double_click(0, 0)
+    hand.type("parq")
+    hand.key(Qt.Key.Key_Return)
+    assert [node.operator for node in hand.view.editor.document.workflow.nodes.values()] == ["parquet_source"]
+    assert steps(hand) == 1
+
+
+def test_escape_leaves_quick_add_and_adds_nothing(window: MainWindow) -> None:
+    hand = opened(window, empty())
+    hand.double_click(0, 0)
+    hand.type("parq")
+    hand.key(Qt.Key.Key_Escape)
+    assert not hand.view.adder.isVisible()
+    assert steps(hand) == 0
+
+
+def test_tab_adds_behind_the_selected_node(window: MainWindow) -> None:
+    hand = opened(window, small())
+    hand.click(*hand.middle("table"))
+    hand.key(Qt.Key.Key_Tab)
+    hand.type("aggr")
+    hand.key(Qt.Key.Key_Return)
+    assert "table.out aggregate.in" in edges(hand)
+    assert positions(hand.view.editor.document.workflow)["aggregate"][0] > 660
+
+
+def test_double_click_on_an_edge_inserts_there(window: MainWindow) -> None:
+    hand = opened(window, small())
+    a, b = hand.port("rows", True, "out"), hand.port("some", False, "in")
+    hand.double_click((a[0] + b[0]) / 2, (a[1] + b[1]) / 2)
+    hand.type("dedup")
+    hand.key(Qt.Key.Key_Return)
+    assert {"rows.out deduplicate.in", "deduplicate.unique some.in"} <= edges(hand)
+    assert steps(hand) == 1
+
+
+def drop(hand: Hand, operator: str, x: float, y: float) -> None:
+    data = QMimeData()
+    data.setData(MIME, QByteArray(operator.encode()))
+    at = hand.at(x, y)
+    move = Qt.DropAction.CopyAction
+    buttons, modifiers = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    for event in (
+        QDragEnterEvent(at, move, data, buttons, modifiers),
+        QDragMoveEvent(at, move, data, buttons, modifiers),
+        QDropEvent(QPointF(at), move, data, buttons, modifiers),
+    ):
+        QApplication.sendEvent(hand.view.viewport(), event)
+
+
+def test_an_operator_dropped_on_an_edge_is_inserted(window: MainWindow) -> None:
+    hand = opened(window, small())
+    a, b = hand.port("some", True, "match"), hand.port("more", False, "in")
+    drop(hand, "sort", (a[0] + b[0]) / 2, (a[1] + b[1]) / 2)
+    assert {"some.match sort.in", "sort.out more.in"} <= edges(hand)
+    assert steps(hand) == 1
+
+
+def test_an_operator_dropped_near_a_port_is_connected_to_it(window: MainWindow) -> None:
+    hand = opened(window, small())
+    x, y = hand.port("table", True, "out")
+    drop(hand, "aggregate", x + 180, y)
+    assert "table.out aggregate.in" in edges(hand)
+
+
+def test_an_operator_dropped_elsewhere_stands_alone(window: MainWindow) -> None:
+    hand = opened(window, small())
+    before = edges(hand)
+    drop(hand, "aggregate", 200, 500)
+    assert edges(hand) == before
+    assert "aggregate" in hand.view.editor.document.workflow.nodes
+
+
+# ---------------------------------------------------------------- selecting, deleting, copying
+
+
+def test_a_rubber_band_selects_what_it_touches(window: MainWindow) -> None:
+    hand = opened(window, small())
+    hand.drag((150, -120), (500, 120))
+    assert hand.view.canvas.selected_nodes() == ["rows", "some", "more"]
+    assert steps(hand) == 0
+
+
+def test_delete_heals_and_undo_brings_back(window: MainWindow) -> None:
+    hand = opened(window, small())
+    before = state(hand)
+    hand.click(*hand.middle("some"))
+    hand.key(Qt.Key.Key_Delete)
+    assert edges(hand) == {"rows.out more.in", "more.out table.in"}
+    assert set(hand.view.canvas.nodes) == {"rows", "more", "table"}
+    undo_gives_back(hand, before)
+    assert set(hand.view.canvas.nodes) == {"rows", "some", "more", "table"}
+
+
+def test_a_selected_edge_is_deleted_alone(window: MainWindow) -> None:
+    hand = opened(window, small())
+    a, b = hand.port("rows", True, "out"), hand.port("some", False, "in")
+    hand.click((a[0] + b[0]) / 2, (a[1] + b[1]) / 2)
+    hand.key(Qt.Key.Key_Delete)
+    assert edges(hand) == {"some.match more.in", "more.out table.in"}
+    assert len(hand.view.canvas.nodes) == 4
+
+
+def test_copy_and_paste_go_through_the_clipboard_as_text_into_another_window(window: MainWindow) -> None:
+    hand = opened(window, small())
+    hand.drag((150, -120), (500, 120))
+    hand.key(Qt.Key.Key_C, CTRL)
+    assert "operator: filter" in QGuiApplication.clipboard().text()
+    other = opened(window, empty())
+    other.key(Qt.Key.Key_V, CTRL)
+    assert edges(other) == {"rows.out some.in", "some.match more.in"}
+    assert steps(other) == 1
+    QGuiApplication.clipboard().setText("not a workflow")
+    other.key(Qt.Key.Key_V, CTRL)
+    assert steps(other) == 1
+    assert "Nothing to paste" in window.statusBar().currentMessage()
+
+
+def test_duplicate_stands_beside_its_original(window: MainWindow) -> None:
+    hand = opened(window, small())
+    hand.click(*hand.middle("some"))
+    hand.key(Qt.Key.Key_D, CTRL)
+    assert positions(hand.view.editor.document.workflow)["some_2"] == (260.0, 40.0)
+
+
+def test_rename_in_place(window: MainWindow) -> None:
+    hand = opened(window, small())
+    hand.click(*hand.middle("some"))
+    hand.key(Qt.Key.Key_F2)
+    assert isinstance(QApplication.focusWidget(), QLineEdit)
+    hand.type("Few rows")
+    hand.key(Qt.Key.Key_Return)
+    assert hand.view.editor.document.workflow.nodes["some"].title == "Few rows"
+    assert steps(hand) == 1
+    hand.double_click(*hand.middle("some"))
+    hand.type("Other")
+    hand.key(Qt.Key.Key_Escape)
+    assert hand.view.editor.document.workflow.nodes["some"].title == "Few rows"
+
+
+# ---------------------------------------------------------------- looking around
+
+
+def test_the_wheel_zooms_to_the_pointer(window: MainWindow) -> None:
+    hand = opened(window, small())
+    at = hand.at(440, 0)
+    before, zoom = hand.view.mapToScene(at), hand.view.zoom
+    event = QWheelEvent(
+        QPointF(at), QPointF(hand.view.viewport().mapToGlobal(at)), QPoint(), QPoint(0, 120),
+        Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(hand.view.viewport(), event)
+    assert hand.view.zoom > zoom
+    after = hand.view.mapToScene(at)
+    assert abs(after.x() - before.x()) < 2
+    assert abs(after.y() - before.y()) < 2
+
+
+@pytest.mark.parametrize("by", ["space", "middle button"])
+def test_panning_moves_the_view_and_nothing_else(window: MainWindow, by: str) -> None:
+    hand = opened(window, small())
+    start = hand.view.visible_frame().center()
+    button = Qt.MouseButton.LeftButton if by == "space" else Qt.MouseButton.MiddleButton
+    if by == "space":
+        QTest.keyPress(hand.view, Qt.Key.Key_Space)
+    x, y = hand.middle("some")
+    a, b = hand.at(x, y), hand.at(x, y) + QPoint(60, 40)
+    QTest.mousePress(hand.view.viewport(), button, Qt.KeyboardModifier.NoModifier, a)
+    QTest.mouseMove(hand.view.viewport(), b)
+    QTest.mouseRelease(hand.view.viewport(), button, Qt.KeyboardModifier.NoModifier, b)
+    if by == "space":
+        QTest.keyRelease(hand.view, Qt.Key.Key_Space)
+    moved = hand.view.visible_frame().center() - start
+    assert abs(moved.x() + 60 / hand.view.zoom) < 3
+    assert steps(hand) == 0
+
+
+def test_arrow_keys_walk_along_the_edges(window: MainWindow) -> None:
+    hand = opened(window, fig1())
+    hand.view.canvas.select(["joined"])
+    seen = []
+    for key in (Qt.Key.Key_Right, Qt.Key.Key_Down, Qt.Key.Key_Left, Qt.Key.Key_Left):
+        hand.key(key)
+        seen += hand.view.canvas.selected_nodes()
+    assert seen == ["view_1_by", "view_3_by", "joined", "join"]
+
+
+def test_everything_fits_into_the_view(window: MainWindow) -> None:
+    hand = opened(window, fig1())
+    hand.key(Qt.Key.Key_0, CTRL)
+    assert hand.view.visible_frame().contains(hand.view.canvas.content())
+
+
+def test_a_port_tells_its_columns(window: MainWindow) -> None:
+    hand = opened(window, small())
+    hit = hand.view.canvas.hit(QPointF(*hand.port("more", True, "out")), 5)
+    text = tips.text(hit, hand.view.editor.analysis, hand.view.editor.document)
+    assert "c" in text
+    assert "int" in text
+    assert (hit.kind, hit.output, hit.port) == ("port", True, "out")
+
+
+# ---------------------------------------------------------------- notes, groups, overlays
+
+
+def test_notes_are_written_in_place_and_never_change_what_runs(window: MainWindow) -> None:
+    hand = opened(window, small())
+    logic = hand.view.editor.document.workflow.content_hash()
+    window.run("insert.note")
+    assert isinstance(QApplication.focusWidget(), QPlainTextEdit)
+    hand.type("why")
+    hand.key(Qt.Key.Key_Return, CTRL)
+    assert [note.text for note in notes(hand.view.editor.document.workflow).values()] == ["why"]
+    assert hand.view.editor.document.workflow.content_hash() == logic
+
+
+def test_a_collapsed_group_hides_its_nodes_and_keeps_its_edges(window: MainWindow) -> None:
+    hand = opened(window, small())
+    logic = hand.view.editor.document.workflow.content_hash()
+    hand.view.canvas.select(["some", "more"])
+    window.run("insert.group")
+    hand.type("Cleansing")
+    hand.key(Qt.Key.Key_Return)
+    (id_, group), *_ = groups(hand.view.editor.document.workflow).items()
+    assert (group.title, set(group.nodes)) == ("Cleansing", {"some", "more"})
+    toggle = hand.view.canvas.groups[id_].toggle().center()
+    hand.click(toggle.x(), toggle.y())
+    shown = {id_ for id_, item in hand.view.canvas.nodes.items() if item.isVisible()}
+    assert shown == {"rows", "table"}
+    assert sorted(item.isVisible() for item in hand.view.canvas.edges.values()) == [False, True, True]
+    assert hand.view.editor.document.workflow.content_hash() == logic
+    hand.view.editor.stack.undo()
+    assert all(item.isVisible() for item in hand.view.canvas.nodes.values())
+
+
+@pytest.mark.parametrize(("overlay", "regions"), [("trees", 7), ("categories", 4)])
+def test_an_overlay_shows_regions_with_a_legend(window: MainWindow, overlay: str, regions: int) -> None:
+    hand = opened(window, fig1())
+    window.run(f"view.{overlay}")
+    assert len(hand.view.canvas.backdrop.regions()) == regions
+    assert len(hand.view.legend.rows) == regions
+    assert hand.view.legend.isVisible()
+    window.run(f"view.{overlay}")
+    assert not hand.view.legend.isVisible()
+
+
+def test_the_lanes_are_the_wings(window: MainWindow) -> None:
+    hand = opened(window, fig1())
+    bands = dict(hand.view.canvas.backdrop.bands())
+    assert list(bands) == ["left", "body", "right"]
+    assert bands["body"].contains(hand.view.canvas.nodes["joined"].frame())
+    assert not bands["left"].intersects(bands["body"])

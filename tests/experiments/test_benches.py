@@ -1,0 +1,179 @@
+"""The side-by-side benchmarks, at a scale so small that only their shape and their answers count."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.experiments.bench import Contender, Options, Report, find, names
+from engine.experiments.contest import Contest, Entry, digests
+from engine.experiments.measure import watched
+
+SMALL = 0.01
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("bench")
+
+
+def report_of(name, folder, spark, **more) -> Report:
+    return find(name)(Options(rounds=1, scale=SMALL, folder=folder, spark=spark, **more))
+
+
+def check_shape(report: Report) -> dict:
+    """What design.md promises of every benchmark's JSON answer."""
+    data = json.loads(json.dumps(report.as_dict()))
+    assert {"contenders", "ratios", "identical", "claims", "evidence"} <= data.keys()
+    for name, figures in data["contenders"].items():
+        assert "failed" not in figures, f"{name}: {figures['failed']}"
+        assert len(figures["seconds"]) == 1
+        assert figures["median"] == figures["seconds"][0] > 0
+        assert figures["peak_mb"] > 0
+        assert 0 <= figures["utilisation"] < 1.5
+    assert data["identical"] is True, data["facts"].get("differences")
+    assert data["claims"].keys() == data["evidence"].keys()
+    assert all(isinstance(holds, bool) for holds in data["claims"].values())
+    return data
+
+
+def test_the_command_lists_every_benchmark():
+    assert {"butterfly", "trees", "policies", "mixed", "overhead", "spill"} <= set(names())
+    assert all(find(name).__doc__ for name in names())
+
+
+# ---------------------------------------------------------------- contests
+
+
+def entry(name, write, answer=""):
+    def run(out: Path):
+        write(out)
+        return {"packs": 2.0}
+
+    return Entry(name, run, answer)
+
+
+def rows(*values):
+    def write(out: Path) -> None:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        (out / "target").mkdir()
+        parquet.write_table(pa.table({"a": list(values)}), out / "target" / "part.parquet")
+
+    return write
+
+
+def test_a_contender_that_fails_is_said_and_the_rest_goes_on(folder, spark):
+    def fail(out):
+        raise OSError("no room left on the disk")
+
+    contest = Contest(Options(rounds=2, folder=folder, spark=spark), spark)
+    contest.hold([entry("good", rows(1, 2)), entry("bad", fail), entry("also good", rows(2, 1))])
+    found = contest.report.contenders
+    assert found["bad"].failed == "OSError: no room left on the disk"
+    assert found["bad"].seconds == []
+    assert [len(found[name].seconds) for name in ("good", "also good")] == [2, 2], "the warm-up does not count"
+    assert contest.report.identical is True, "the order of rows does not matter"
+    assert contest.compare("bad", "good") is None
+    contest.at_least("bad is slower", "bad", "good", 1.0)
+    assert contest.report.claims == {"bad is slower": False}
+    assert contest.report.evidence == {"bad is slower": "not measured"}
+
+
+def test_contenders_with_other_rows_are_named(folder, spark):
+    contest = Contest(Options(rounds=1, folder=folder, spark=spark), spark)
+    contest.hold([entry("one", rows(1, 2)), entry("other", rows(1, 3)), entry("apart", rows(5), answer="other")])
+    assert contest.report.identical is False
+    assert contest.report.facts["differences"] == ["other and one differ in target"]
+
+
+def test_the_digest_tells_a_doubled_row_from_a_lost_one(tmp_path, spark):
+    found = []
+    for number, values in enumerate([(1, 2, 3), (3, 2, 1), (1, 2, 2), (1, 2), (1, 2, None)]):
+        out = tmp_path / str(number)
+        out.mkdir()
+        rows(*values)(out)
+        found.append(digests(out, spark)["target"])
+    assert found[0] == found[1]
+    assert len(set(found)) == 4
+
+
+def test_without_duckdb_spark_computes_the_digests(tmp_path, spark, monkeypatch):
+    from engine.experiments import contest
+
+    monkeypatch.setattr(contest, "importable", lambda *modules: "skipped: no module")
+    found = []
+    for number, values in enumerate([(1, 2, 3), (3, 2, 1), (1, 2, 2)]):
+        out = tmp_path / str(number)
+        out.mkdir()
+        rows(*values)(out)
+        found.append(digests(out, spark)["target"])
+    assert found[0] == found[1] != found[2]
+    assert found[0][0] == 3
+
+
+def test_the_spread_and_the_other_figures_stand_beside_the_median():
+    contender = Contender(seconds=[1.0, 2.0, 4.0], figures={"packs": [1.0, 3.0, 2.0]})
+    assert contender.as_dict() == {"seconds": [1.0, 2.0, 4.0], "median": 2.0, "spread": 1.5, "packs": 2.0}
+
+
+def test_processor_time_and_memory_of_child_processes_count():
+    burn = "import time; kept = bytearray(200 << 20); begun = time.process_time()\nwhile time.process_time() < begun + 0.5: pass"
+    with watched() as alone:
+        time.sleep(0.2)
+    with watched() as watch:
+        subprocess.run([sys.executable, "-c", burn], check=True)
+    assert 0.2 < watch.processor_seconds < 5
+    assert watch.mb - alone.mb > 150
+
+
+# ---------------------------------------------------------------- the benchmarks
+
+
+@pytest.mark.slow
+def test_butterfly_has_all_contenders_and_equal_targets(folder, spark):
+    data = check_shape(report_of("butterfly", folder, spark))
+    assert {"straight PySpark", "PySpark with cache", "hand-tuned PySpark", "papilio fused mixed", "DuckDB"} <= (
+        data["contenders"].keys()
+    )
+    assert len(data["claims"]) == 3
+    assert "straight PySpark / papilio fused mixed" in data["ratios"]
+
+
+@pytest.mark.slow
+def test_trees_compares_granularities_with_sql(folder, spark):
+    data = check_shape(report_of("trees", folder, spark))
+    assert {"operator rr", "subflow rr", "tree rr", "tree rr, degree auto", "fused rr", "Spark SQL"} <= (
+        data["contenders"].keys()
+    )
+    assert "operator rr / tree rr" in data["ratios"]
+
+
+@pytest.mark.slow
+def test_policies_reports_queue_memory_for_each_workflow(folder, spark):
+    data = check_shape(report_of("policies", folder, spark))
+    assert len(data["contenders"]) == 9
+    assert all("queue_avg_mb" in figures and "activations" in figures for figures in data["contenders"].values())
+    assert "queue memory fig1 mm / fig1 rr" in data["ratios"]
+    assert len(data["claims"]) == 7
+
+
+@pytest.mark.slow
+def test_mixed_reports_the_gain_and_the_cores(folder, spark):
+    data = check_shape(report_of("mixed", folder, spark))
+    assert len(data["contenders"]) == 12
+    assert all("cores busy" in text for text in data["evidence"].values())
+
+
+@pytest.mark.slow
+def test_overhead_reports_units_activations_and_telemetry(folder, spark):
+    data = check_shape(report_of("overhead", folder, spark))
+    assert data["contenders"]["telemetry on"]["activations"] > 50
+    assert data["facts"]["milliseconds per activation"] > 0
+    assert "milliseconds per node, operator" in data["facts"]
