@@ -9,6 +9,8 @@ from pathlib import Path
 from PySide6.QtCore import QLocale, QTimer, QTranslator
 from PySide6.QtWidgets import QApplication
 
+ENGINE_AFTER_MS = 1_500  # the window first; the engine process is light until Spark is asked for
+
 
 def make_application(arguments: Sequence[str]) -> QApplication:
     """The Qt application with its style, fonts and language."""
@@ -42,6 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     for name in arguments:
         window.files.open(Path(name))
     QTimer.singleShot(0, window.offer_recovery)
+    QTimer.singleShot(ENGINE_AFTER_MS, window.engine.start)
     return application.exec()
 
 

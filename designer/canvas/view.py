@@ -20,7 +20,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QGraphicsView, QToolTip, QWidget
 
-from designer.canvas import tips
+from designer.canvas import adding, tips
 from designer.canvas.drop import Drop
 from designer.canvas.gestures import Band, Connect, Gesture, Move, Pan, Resize
 from designer.canvas.inline import InlineEditor
@@ -87,6 +87,7 @@ class CanvasView(QGraphicsView):
         self._hot: Hit = Hit("empty")
         self._drop = Drop(self)
         self._stressed = False
+        self._fitted = False  # all is shown, until the person looks elsewhere
         self.minimap = Minimap(self)
         self.legend = Legend(self)
         self.inline = InlineEditor(self)
@@ -105,6 +106,7 @@ class CanvasView(QGraphicsView):
 
     def zoom_by(self, factor: float, at: QPoint | None = None) -> None:
         """Zoom; what is at a point of the viewport stays there."""
+        self._fitted = False
         factor = min(max(self.zoom * factor, FARTHEST), CLOSEST) / self.zoom
         if abs(factor - 1) < 1e-9:
             return
@@ -138,10 +140,12 @@ class CanvasView(QGraphicsView):
             self.resetTransform()
             self.scale(max(zoom, FARTHEST), max(zoom, FARTHEST))
             self.centerOn(content.center())
+        self._fitted = ids is None
         self.zoomed.emit(self.zoom)
 
     def show_node(self, id_: str) -> None:
         """Bring a node into the middle and select it."""
+        self._fitted = False
         if id_ in self.canvas.nodes:
             self.canvas.select([id_])
             if self.zoom < 0.5:
@@ -234,6 +238,7 @@ class CanvasView(QGraphicsView):
 
     def begin(self, gesture: Gesture) -> None:
         """Let a gesture take the mouse."""
+        self._fitted = False
         self.gesture = gesture
         if gesture.cursor is not None:
             self.viewport().setCursor(gesture.cursor)
@@ -372,7 +377,7 @@ class CanvasView(QGraphicsView):
             else:
                 self.canvas.select()
         elif key == Qt.Key.Key_Tab:
-            self.quick_add_here()
+            adding.quick_add_here(self)
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_F2):
             self.rename_selected()
         elif key in _ARROWS:
@@ -413,27 +418,6 @@ class CanvasView(QGraphicsView):
                 self.centerOn(frame.center())
 
     # ---------------------------------------------------------------- adding and renaming
-
-    def quick_add_here(self) -> None:
-        """Quick-add at the pointer; behind the selected node where one is selected."""
-        chosen = self.canvas.selected_nodes()
-        if len(chosen) == 1:
-            item = self.canvas.nodes[chosen[0]]
-            free = [port for port in item.ports.outputs if (True, port.name) not in item.connected]
-            ports = free or list(item.ports.outputs)
-            if ports:
-                at = QPointF(item.frame().right() + 84 + NODE_WIDTH / 2, item.frame().center().y())
-                self.quick_add(self._free_place(at), (item.id, True, ports[0].name))
-                return
-        x, y = self.cursor_point()
-        self.quick_add(QPointF(x + NODE_WIDTH / 2, y + NODE_HEIGHT / 2), None)
-
-    def _free_place(self, at: QPointF) -> QPointF:
-        """Down from a point until no node stands there."""
-        frames = [item.frame().adjusted(-10, -20, 10, 20) for item in self.canvas.nodes.values()]
-        while any(frame.contains(at) for frame in frames):
-            at = QPointF(at.x(), at.y() + 60)
-        return at
 
     def quick_add(self, at: QPointF, port: tuple[str, bool, str] | None, edge: Edge | None = None) -> None:
         """Choose an operator by typing; it comes to stand at a point, connected to a port or put on an edge."""
@@ -499,6 +483,8 @@ class CanvasView(QGraphicsView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        if self._fitted:
+            self.fit()
         self.minimap.place()
         self.legend.place()
 

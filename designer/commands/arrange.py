@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from designer.canvas import adding
 from designer.commands.registry import command, has_editor, has_nodes, has_several
 from designer.document import arranging
 from designer.document.layout import groups
@@ -12,7 +13,13 @@ from designer.window.window import MainWindow
 @command("insert.operator", "Operator…", "Insert", shortcut="Insert", icon="add", enabled=has_editor)
 def operator(window: MainWindow) -> None:
     if window.view is not None:
-        window.view.quick_add_here()
+        adding.quick_add_here(window.view)
+
+
+@command("insert.connect", "Connect the two selected nodes", "Insert", shortcut="Ctrl+K", enabled=has_several)
+def connect(window: MainWindow) -> None:
+    if window.view is not None:
+        adding.connect_selected(window.view)
 
 
 @command("insert.note", "Note", "Insert", shortcut="Ctrl+Shift+T", icon="note", enabled=has_editor)

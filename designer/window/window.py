@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from designer.canvas.adding import add_from_palette
 from designer.canvas.arrange import arrange, place_missing
 from designer.canvas.view import CanvasView
 from designer.document.analysis import Analysis
@@ -123,11 +124,7 @@ class MainWindow(QMainWindow):
             ("preview", tr("Preview"), self.preview, area.BottomDockWidgetArea),
             ("history", tr("History"), self.history, area.BottomDockWidgetArea),
         ):
-            dock = QDockWidget(title, self)
-            dock.setObjectName(name)
-            dock.setWidget(widget)
-            self.addDockWidget(where, dock)
-            self.docks[name] = dock
+            self.add_panel(name, title, widget, where)
         self.tabifyDockWidget(self.docks["palette"], self.docks["outline"])
         self.tabifyDockWidget(self.docks["problems"], self.docks["preview"])
         self.tabifyDockWidget(self.docks["preview"], self.docks["history"])
@@ -141,6 +138,15 @@ class MainWindow(QMainWindow):
         self.problems.asked.connect(self.go_to)
         self.properties.asked_lineage.connect(self._show_lineage)
         self.properties.renamed.connect(self._offer_rename)
+
+    def add_panel(self, name: str, title: str, widget: QWidget, where: Qt.DockWidgetArea) -> QDockWidget:
+        """A panel that can be moved, closed and is remembered; also for those who bring their own."""
+        dock = QDockWidget(title, self)
+        dock.setObjectName(name)
+        dock.setWidget(widget)
+        self.addDockWidget(where, dock)
+        self.docks[name] = dock
+        return dock
 
     def _build_status(self) -> None:
         self.verdict = QLabel()
@@ -426,17 +432,7 @@ class MainWindow(QMainWindow):
         if self.view is None:
             self.files.new()
         assert self.view is not None
-        chosen = self.view.canvas.selected_nodes()
-        kind = self.catalogue[operator]
-        if len(chosen) == 1 and kind.inputs and self.view.canvas.nodes[chosen[0]].ports.outputs:
-            item = self.view.canvas.nodes[chosen[0]]
-            free = [port for port in item.ports.outputs if (True, port.name) not in item.connected]
-            port = (free or list(item.ports.outputs))[0]
-            at = self.view._free_place(item.frame().center() + _beside())
-            self.view.add_operator(operator, at, (item.id, True, port.name))
-        else:
-            center = self.view.visible_frame().center()
-            self.view.add_operator(operator, self.view._free_place(center))
+        add_from_palette(self.view, operator)
 
     def _show_lineage(self, node: str, port: str, column: str) -> None:
         if self.view is not None:
@@ -506,11 +502,3 @@ class MainWindow(QMainWindow):
         self.schemas.stop()
         self.engine.stop()
         event.accept()
-
-
-def _beside():  # type: ignore[no-untyped-def]
-    from PySide6.QtCore import QPointF
-
-    from designer.canvas.arrange import COLUMN
-
-    return QPointF(COLUMN, 0)

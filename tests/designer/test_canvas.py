@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit
 from designer.canvas import tips
 from designer.canvas.drop import MIME
 from designer.canvas.guides import Guides
+from designer.document import changes
 from designer.document.layout import groups, notes, positions
 from designer.window.window import MainWindow
 from tests.designer.conftest import Hand, opened
@@ -98,6 +99,16 @@ def test_dragging_backwards_from_an_input_connects_too(window: MainWindow) -> No
     hand = opened(window, small())
     hand.drag(hand.port("more", False, "in"), hand.port("rows", True, "out"))
     assert "rows.out more.in" in edges(hand)
+
+
+def test_two_selected_nodes_are_connected_by_a_key(window: MainWindow) -> None:
+    hand = opened(window, small())
+    hand.view.editor.push(changes.add_node(hand.view.editor.document, "sort", (500, 200))[0])
+    hand.view.canvas.select(["some", "sort"])
+    QApplication.processEvents()
+    hand.key(Qt.Key.Key_K, CTRL)
+    assert "some.rest sort.in" in edges(hand)  # the port that is free
+    assert steps(hand) == 2
 
 
 def test_a_circle_is_refused_with_its_reason(window: MainWindow) -> None:

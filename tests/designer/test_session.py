@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMessageBox
 
@@ -71,6 +72,31 @@ def test_saving_keeps_the_files_own_comment_and_changes_nothing_else(window: Mai
     before, after = FIG1.read_text().splitlines(), path.read_text().splitlines()
     assert after[0] == before[0]
     assert load(path).workflow.content_hash() == load(FIG1).workflow.content_hash()
+
+
+def test_a_file_dropped_on_the_window_is_opened(window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / "one.butterfly.yaml"
+    save(small().workflow, path)
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    at, action = QPoint(5, 5), Qt.DropAction.CopyAction
+    buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    QApplication.sendEvent(window, QDragEnterEvent(at, action, data, buttons, keys))
+    QApplication.sendEvent(window, QDropEvent(QPointF(at), action, data, buttons, keys))
+    assert window.editor is not None
+    assert window.editor.path == path
+
+
+def test_everything_stays_in_view_when_the_window_grows_until_one_looks_elsewhere(window: MainWindow) -> None:
+    view = window.open_document(fig1())
+    before = view.zoom
+    window.resize(1900, 1000)
+    QApplication.processEvents()
+    assert view.zoom > before
+    view.zoom_to(0.5)
+    window.resize(1400, 900)
+    QApplication.processEvents()
+    assert view.zoom == pytest.approx(0.5)
 
 
 BAD = {
