@@ -2,57 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QRunnable, QThreadPool, QTimer, Signal
-from PySide6.QtGui import QUndoCommand, QUndoStack
 
 from designer.document.analysis import Analysis, analyse
 from designer.document.document import Document
 from designer.document.edits import Edit
-from designer.text import edit_text
+from designer.undo import UndoStack
 from engine.model.binding import Bound, Discover
 from engine.model.workflow import Workflow
 
-MERGE_S = 2.0  # edits of one field that follow each other this closely are one step
 ANALYSE_MS = 30  # after the last edit
 IN_BACKGROUND = 1_500  # nodes from which on checking would be felt
-
-
-class EditCommand(QUndoCommand):
-    """One edit on the undo stack."""
-
-    def __init__(self, document: Document, edit: Edit) -> None:
-        super().__init__(edit_text(edit))
-        self.document = document
-        self.edit = edit
-        self.made = time.monotonic()
-
-    def redo(self) -> None:
-        """Make the edit, for the first time or again."""
-        self.document.apply(self.edit)
-
-    def undo(self) -> None:
-        """Take the edit back."""
-        self.document.apply(self.edit.inverse())
-
-    def id(self) -> int:
-        """Edits of one kind may be merged."""
-        return -1 if self.edit.merge is None else hash(self.edit.merge) & 0x7FFFFFFF
-
-    def mergeWith(self, other: QUndoCommand) -> bool:
-        """Take in an edit of the same field that follows at once."""
-        if not isinstance(other, EditCommand) or other.edit.merge != self.edit.merge:
-            return False
-        if other.made - self.made > MERGE_S:
-            return False
-        self.edit = self.edit.then(other.edit)
-        self.made = other.made
-        if not self.edit:
-            self.setObsolete(True)
-        return True
 
 
 class _Analysed(QObject):
@@ -93,7 +56,7 @@ class Editor(QObject):
         super().__init__(parent)
         self.document = document
         self.discover = discover
-        self.stack = QUndoStack(self)
+        self.stack = UndoStack(document, self)
         self.stack.cleanChanged.connect(self.saved_state)
         self.analysis = Analysis(Bound(Workflow(), None), [])
         self._number = 0
@@ -120,7 +83,7 @@ class Editor(QObject):
         """Make an edit as one step; False where it changes nothing."""
         if not edit:
             return False
-        self.stack.push(EditCommand(self.document, edit))
+        self.stack.push(edit)
         return True
 
     def save(self, path: Path) -> None:

@@ -17,7 +17,6 @@ from PySide6.QtWidgets import (
     QTabWidget,
     QToolBar,
     QToolButton,
-    QUndoView,
     QVBoxLayout,
     QWidget,
 )
@@ -45,6 +44,7 @@ from designer.session.settings import Settings
 from designer.text import tr
 from designer.theme.icons import action_icon, program_icon
 from designer.theme.theme import theme, themes
+from designer.undo import HistoryPanel
 from designer.widgets import take_role
 from designer.window.banner import Banner
 from designer.window.start import StartPage
@@ -113,8 +113,7 @@ class MainWindow(QMainWindow):
         self.engine = EngineClient(self)
         self.engine.state_changed.connect(self._show_engine)
         self.preview = PreviewPanel(self.engine)
-        self.history = QUndoView()
-        self.history.setEmptyLabel(tr("As it was opened"))
+        self.history = HistoryPanel()
         area = Qt.DockWidgetArea
         for name, title, widget, where in (
             ("palette", tr("Palette"), self.palette_panel, area.LeftDockWidgetArea),
@@ -296,7 +295,7 @@ class MainWindow(QMainWindow):
         self._followed = view
         self.properties.follow(view)
         self.preview.follow(view)
-        self.history.setStack(view.editor.stack if view else None)  # type: ignore[arg-type]
+        self.history.follow(view.editor.stack if view else None)
         if view is not None:
             view.editor.analysed.connect(self._show_analysis)
             view.canvas.chosen.connect(self._refresh_timer.start)
