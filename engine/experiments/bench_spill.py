@@ -66,11 +66,20 @@ def benchmark(options: Options) -> Report:
         report.claims["all its processes together stay below the size of the data"] = (
             max(finished.peak_mb) < size / 2**20
         )
+    if small in answers:
+        found = answers[small]["sorted"]
+        report.claims["every order line arrives, in order"] = found["ordered"] and found["rows"] == _lines(data)
     if small in answers and large in answers:
         report.identical = answers[small] == answers[large]
         report.facts["rows"] = {target: answer["rows"] for target, answer in answers[small].items()}
         report.ratio(small, large)
     return report
+
+
+def _lines(data: Path) -> int:
+    """The lines of the larger table, each of which has its order."""
+    with (data / "lineitem.tbl").open("rb") as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(2**24), b""))
 
 
 def _check_room(folder: Path, size: int) -> None:

@@ -19,7 +19,7 @@ PROGRESS_SECONDS = 15
 
 @dataclass(frozen=True)
 class Measured:
-    """What a command took. Memory is the resident set of the whole process tree, sampled."""
+    """What a command took. Memory is that of the whole process tree, sampled; shared pages count once."""
 
     seconds: float
     peak_mb: float
@@ -99,11 +99,11 @@ class Watch(threading.Thread):
         total = 0
         for process in (root, *root.children(recursive=True)):
             try:
-                total += process.memory_info().rss
+                total += _own_bytes(process)
                 times = process.cpu_times()
                 spent = times.user + times.system
                 self._processor.setdefault(process.pid, [spent, spent])[1] = spent
-            except psutil.NoSuchProcess:
+            except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
         self.mb = max(self.mb, total / 2**20)
         return total / 2**20
@@ -118,3 +118,13 @@ def watched() -> Iterator[Watch]:
         yield watch
     finally:
         watch.stop()
+
+
+def _own_bytes(process: psutil.Process) -> int:
+    """A process's memory, with its share of what it has in common with others: a fork is not counted twice."""
+    try:
+        text = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii")
+        return next(int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:"))
+    except (OSError, StopIteration):
+        rss: int = process.memory_info().rss
+        return rss

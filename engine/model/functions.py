@@ -17,7 +17,7 @@ string: regexp_replace regexp_substr repeat replace reverse->?reverse right rlik
 string: sha sha1 sha2 soundex space split->array<string> split_part startswith->boolean substr substring
 string: substring_index to_char to_varchar translate trim btrim ucase unbase64->binary unhex->binary upper
 string: url_decode url_encode parse_url try_parse_url crc32->bigint hash->int xxhash64->bigint encode->binary
-string: decode->?  string uuid typeof collate
+string: decode->?  string uuid typeof collate->?
 double: acos acosh asin asinh atan atan2 atanh cbrt cos cosh cot csc degrees e exp expm1 hypot ln log log10
 double: log1p log2 pi pow power radians rint sec signum sign sin sinh sqrt tan tanh rand random randn
 double: width_bucket->bigint nanvl

@@ -160,7 +160,7 @@ class Workflow(_Kept):
         """A hash of everything but the layout: the same for workflows that do the same."""
         document = self.document()
         document.pop("layout", None)
-        text = json.dumps(document, sort_keys=True, ensure_ascii=False, default=str)
+        text = json.dumps(document, ensure_ascii=False, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -168,13 +168,14 @@ def _node_data(data: dict[str, Any]) -> dict[str, Any]:
     known = ("operator", "title", "note")
     node = {key: data[key] for key in known if key in data}
     if data.get("settings"):
-        node["settings"] = _sorted_deep(data["settings"])
+        # Settings by their names; what stands inside one keeps its writer's order: the columns of a file have one.
+        node["settings"] = dict(sorted(data["settings"].items()))
     node.update({key: data[key] for key in sorted(data) if key not in (*known, "settings")})
     return node
 
 
 def _sorted_deep(value: Any) -> Any:
-    """Mappings by their keys one level down; what stands inside lists keeps its writer's order."""
+    """Mappings by their keys, however deep; what stands inside lists keeps its writer's order."""
     if isinstance(value, dict):
         return {key: _sorted_deep(value[key]) for key in sorted(value)}
     return value

@@ -217,6 +217,10 @@ def spark_properties(settings: SparkSettings, scratch: Path, driver_options: str
         "spark.sql.variable.substitute": "false",  # ${env:NAME} in an expression stays text
         "spark.sql.reflect.allowList": "^$",
         "spark.sql.adaptive.enabled": "true",
+        # It drops the rest of a plan once one side of a join turns out empty, and the counts of refused rows with it.
+        "spark.sql.adaptive.optimizer.excludedRules": (
+            "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
+        ),
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a job to list files costs more than they
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }

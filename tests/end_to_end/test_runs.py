@@ -183,6 +183,21 @@ def test_malformed_rows_that_no_port_takes_stop_the_run(tmp_path, spark):
     assert answer(allowed)["nodes"]["source"]["refused"] == {"reject": 1}
 
 
+def test_refused_rows_are_counted_also_where_no_row_is_left_to_join(tmp_path, spark):
+    (tmp_path / "rows.csv").write_text("id,v\nx,1\ny,2\n")
+    (tmp_path / "more.csv").write_text("key,w\n1,1\n2,2\n")
+    nodes = {
+        "rows": {"operator": "csv_source", "path": "rows.csv", "columns": {"id": "int", "v": "int"}},
+        "more": {"operator": "csv_source", "path": "more.csv", "columns": {"key": "int", "w": "int"}},
+        "join": {"operator": "join", "keys": [{"left": "id", "right": "key"}], "form": "merge"},
+        "target": {"operator": "parquet_target", "path": "out/joined"},
+    }
+    file = write(tmp_path, nodes, ["rows -> join.left", "more -> join.right", "join -> target.in"])
+    done = papilio_here("run", file, home=tmp_path / "home", spark=spark)
+    assert done.returncode == 1
+    assert "node `rows`: 2 of 2 rows were refused" in done.stderr
+
+
 def test_a_result_that_several_read_is_computed_once_and_all_ports_in_one_job(tmp_path, tpch, spark):
     nodes = {
         "lines": {"operator": "parquet_source", "path": str(tpch / "lineitem.parquet")},

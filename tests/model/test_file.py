@@ -160,3 +160,13 @@ def test_what_has_not_the_form_is_told_with_its_line_and_how_to_write_it(tmp_pat
     with pytest.raises(BadInput) as refused:
         load(file)
     assert f"{file}{said}" in str(refused.value)
+
+
+def test_the_columns_of_a_source_keep_their_order_and_another_order_is_another_workflow(tmp_path):
+    text = "papilio: 1\nnodes:\n  a: {{operator: tbl_source, settings: {{path: x.tbl, columns: {{{columns}}}}}}}\n"
+    first = reload(text.format(columns="z: int, b: string"), tmp_path).workflow
+    again = reload(to_yaml(first), tmp_path).workflow
+    assert list(again.nodes["a"].settings) == ["columns", "path"]
+    assert list(again.nodes["a"].settings["columns"]) == ["z", "b"]
+    other = reload(text.format(columns="b: string, z: int"), tmp_path).workflow
+    assert first.content_hash() == again.content_hash() != other.content_hash()
