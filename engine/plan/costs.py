@@ -66,7 +66,7 @@ MEASURED_US: Mapping[Step, float] = {
     Step.SCAN: 0.2,
     Step.SORT: 0.043,  # for each of the n·log n comparisons, with dividing the rows among tasks
     Step.MERGE: 0.36,
-    Step.HASH: 1.6,  # with dividing the rows among tasks
+    Step.HASH: 1.0,  # with dividing the rows among tasks
     Step.EMIT: 0.31,
     Step.GROUP: 1.6,  # measured with many groups; few of them cost less
     Step.FORM: 0.31,
