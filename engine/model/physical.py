@@ -147,8 +147,10 @@ class Step(StrEnum):
     SCAN = "scan"
     SORT = "sort"
     MERGE = "merge"
-    HASH = "hash"
+    HASH = "hash"  # into or against a table of a join
     EMIT = "emit"
+    GROUP = "group"  # into a table of groups
+    FORM = "form"  # a group that leaves that table
     PAIR = "pair"
     GIVE = "give"  # rows that leave where the paper does not count them
 
@@ -240,7 +242,7 @@ class HashBased(Implementation):
     """All groups in a table in memory."""
 
     def fit(self, work: Work) -> Fit:
-        return Fit(NO_ORDER, ((Step.HASH, sum(work.rows_in)), (Step.EMIT, work.rows_out)))
+        return Fit(NO_ORDER, ((Step.GROUP, sum(work.rows_in)), (Step.FORM, work.rows_out)))
 
     def holds(self, work: Work) -> int:
         return work.rows_out

@@ -16,6 +16,8 @@ _WORDS = {
     Step.MERGE: "go through {rows} rows in step",
     Step.HASH: "put or look up {rows} rows in a table",
     Step.EMIT: "give {rows} rows",
+    Step.GROUP: "add {rows} rows to their groups",
+    Step.FORM: "give {rows} groups",
     Step.PAIR: "compare {rows} pairs",
     Step.GIVE: "give {rows} rows",
 }
