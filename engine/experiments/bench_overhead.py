@@ -14,7 +14,7 @@ from engine.model.workflow import Workflow
 
 SCALE = 0.1
 SHARE = 0.03
-PACKS = 100  # the activations of the flow whose telemetry is weighed are some twice as many
+PACKS = 60  # the activations of the flow whose telemetry is weighed are some twice as many
 LINE = 8
 WITH, WITHOUT = "telemetry on", "telemetry off"
 
