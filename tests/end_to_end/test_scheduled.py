@@ -152,6 +152,14 @@ def test_every_granularity_and_policy_gives_the_same_targets(
     if granularity == "operator":
         assert all(node["count"] == "exact" for node in summary["nodes"].values())
     check_log(tmp_path / "run" / "events.jsonl", summary, queue_packs)
+    if granularity == "operator":
+        turns = [e for e in LogReader(tmp_path / "run" / "events.jsonl") if isinstance(e, UnitActivated)]
+        routed = [event for event in turns if (event.unit, event.step) == ("sizes", "process")]
+        jobs = spark.sparkContext.statusTracker().getJobIdsForGroup(f"{summary['run']}/sizes")
+        assert len(jobs) == len(routed) > 0, "all ports of a router are written in one job"
+        read = [event.rows_in for event in turns if (event.unit, event.step) == ("partsupp", "read")]
+        assert sum(read) == summary["nodes"]["partsupp"]["rows_out"] == 8000, "nothing is read twice"
+        assert len(read) > 1 or queue_packs == 100, "the reader stopped at a full queue and went on"
     assert not (tmp_path / "run" / "packs").exists()
     assert not memory_folder(summary["run"]).exists()
 
