@@ -60,18 +60,18 @@ class PaperCosts:
         return rows * MILLIONTHS * (2 if step in (Step.HASH, Step.GROUP) else 1)
 
 
-# Microseconds for a row, on two busy cores with Spark 4.2: it is their proportions that choose a plan.
+# Microseconds for a row, with Spark 4.2 on two cores: it is their proportions that choose a plan.
 # `papilio bench plan-steps` measures them on the machine it runs on.
 MEASURED_US: Mapping[Step, float] = {
-    Step.SCAN: 0.2,
-    Step.SORT: 0.043,  # for each of the n·log n comparisons, with dividing the rows among tasks
-    Step.MERGE: 0.36,
-    Step.HASH: 1.0,  # with dividing the rows among tasks
-    Step.EMIT: 0.31,
-    Step.GROUP: 1.6,  # measured with many groups; few of them cost less
-    Step.FORM: 0.31,
-    Step.PAIR: 0.0064,
-    Step.GIVE: 0.31,
+    Step.SCAN: 0.084,
+    Step.SORT: 0.012,  # for each of the n·log n comparisons, with dividing the rows among tasks
+    Step.MERGE: 0.093,
+    Step.HASH: 0.25,  # with dividing the rows among tasks
+    Step.EMIT: 0.072,
+    Step.GROUP: 0.095,
+    Step.FORM: 0.70,  # with dividing the groups among tasks
+    Step.PAIR: 0.0018,
+    Step.GIVE: 0.072,
 }
 
 
