@@ -144,6 +144,7 @@ class Contest:
                 begun = time.monotonic()
                 figures = entry.run(out)
                 seconds = time.monotonic() - begun
+            self.options.say(f"  {seconds:.2f} s")
             if counts:
                 contender.seconds.append(seconds)
                 contender.peak_mb.append(watch.mb)
@@ -162,8 +163,9 @@ class Contest:
 
     def _compare(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
         for found in answers.values():
-            first_name, first = next(iter(found.items()))
-            for name, digest in found.items():
+            named = [(name, found[name]) for name in self.report.contenders if name in found]
+            first_name, first = named[0]
+            for name, digest in named:
                 if digest == first:
                     continue
                 differ = sorted(target for target in {*digest, *first} if digest.get(target) != first.get(target))
