@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from designer.canvas import adding
 from designer.commands.registry import command, has_editor, has_nodes, has_several
 from designer.document import arranging
@@ -79,50 +81,27 @@ def auto(window: MainWindow) -> None:
     window.view.fit()
 
 
-def _align(window: MainWindow, side: arranging.Alignment) -> None:
-    if window.view is not None and window.editor is not None:
-        window.editor.push(arranging.align(window.editor.document, window.view.canvas.selected_nodes(), side))
+def _declare_align(side: arranging.Alignment, text: str) -> None:
+    @command(f"arrange.{side}", text, "Arrange", section=1, enabled=has_several)
+    def align(window: MainWindow) -> None:
+        if window.view is not None and window.editor is not None:
+            chosen = window.view.canvas.selected_nodes()
+            window.editor.push(arranging.align(window.editor.document, chosen, side))
 
 
-@command("arrange.left", "Align left", "Arrange", section=1, enabled=has_several)
-def left(window: MainWindow) -> None:
-    _align(window, "left")
+def _declare_distribute(direction: Literal["across", "down"], text: str) -> None:
+    @command(f"arrange.{direction}", text, "Arrange", section=2, enabled=has_several)
+    def distribute(window: MainWindow) -> None:
+        if window.view is not None and window.editor is not None:
+            chosen = window.view.canvas.selected_nodes()
+            window.editor.push(arranging.distribute(window.editor.document, chosen, direction))
 
 
-@command("arrange.center", "Align centres", "Arrange", section=1, enabled=has_several)
-def center(window: MainWindow) -> None:
-    _align(window, "center")
-
-
-@command("arrange.right", "Align right", "Arrange", section=1, enabled=has_several)
-def right(window: MainWindow) -> None:
-    _align(window, "right")
-
-
-@command("arrange.top", "Align tops", "Arrange", section=1, enabled=has_several)
-def top(window: MainWindow) -> None:
-    _align(window, "top")
-
-
-@command("arrange.middle", "Align middles", "Arrange", section=1, enabled=has_several)
-def middle(window: MainWindow) -> None:
-    _align(window, "middle")
-
-
-@command("arrange.bottom", "Align bottoms", "Arrange", section=1, enabled=has_several)
-def bottom(window: MainWindow) -> None:
-    _align(window, "bottom")
-
-
-@command("arrange.across", "Distribute across", "Arrange", section=2, enabled=has_several)
-def across(window: MainWindow) -> None:
-    if window.view is not None and window.editor is not None:
-        chosen = window.view.canvas.selected_nodes()
-        window.editor.push(arranging.distribute(window.editor.document, chosen, "across"))
-
-
-@command("arrange.down", "Distribute down", "Arrange", section=2, enabled=has_several)
-def down(window: MainWindow) -> None:
-    if window.view is not None and window.editor is not None:
-        chosen = window.view.canvas.selected_nodes()
-        window.editor.push(arranging.distribute(window.editor.document, chosen, "down"))
+_declare_align("left", "Align left")
+_declare_align("center", "Align centres")
+_declare_align("right", "Align right")
+_declare_align("top", "Align tops")
+_declare_align("middle", "Align middles")
+_declare_align("bottom", "Align bottoms")
+_declare_distribute("across", "Distribute across")
+_declare_distribute("down", "Distribute down")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,23 +35,20 @@ class Lineage:
 
 def lineage(analysis: Analysis, node: str, port: str, column: str) -> Lineage:
     """Follow a column of an output port back to its sources and on to its targets."""
-    result = Lineage((node, port, column))
-    seen = {result.start}
-    waiting = [result.start]
+    start = (node, port, column)
+    return Lineage(start, _all(analysis, start, origins), _all(analysis, start, uses))
+
+
+def _all(analysis: Analysis, start: Spot, step: Callable[..., list[Spot]]) -> list[Spot]:
+    """Every spot that steps lead to, one after the other."""
+    found: dict[Spot, None] = {}
+    waiting = [start]
     while waiting:
-        for spot in origins(analysis, *waiting.pop()):
-            if spot not in seen:
-                seen.add(spot)
-                result.before.append(spot)
+        for spot in step(analysis, *waiting.pop()):
+            if spot not in found and spot != start:
+                found[spot] = None
                 waiting.append(spot)
-    waiting = [result.start]
-    while waiting:
-        for spot in uses(analysis, *waiting.pop()):
-            if spot not in seen:
-                seen.add(spot)
-                result.behind.append(spot)
-                waiting.append(spot)
-    return result
+    return list(found)
 
 
 def origins(analysis: Analysis, node: str, port: str, column: str) -> list[Spot]:
