@@ -48,10 +48,11 @@ def divide(bound: Bound, granularity: Granularity) -> list[Part]:
     else:
         key = {node: _is_line(bound, flow, node) or node for node in bound.order}
     parts = _joined_parts(bound, key, dict.fromkeys(bound.order, 0))
-    circles = _circles(bound, parts)
-    if circles:
+    cut: dict[str, int] = {}
+    while circles := _circles(bound, parts):  # cutting one unit may join others again, so it is looked at once more
         marks = _reference_marks(bound)
-        cut = {node: marks[node] for part in circles for node in parts[part]}
+        again = {node: marks[node] for part in circles for node in parts[part]}
+        cut = marks if again.items() <= cut.items() else {**cut, **again}
         parts = _joined_parts(bound, key, {node: cut.get(node, 0) for node in bound.order})
     return [Part(nodes[0], nodes, nodes[0]) for nodes in _in_order(bound, parts)]
 

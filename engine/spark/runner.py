@@ -56,7 +56,7 @@ class ScheduleSettings:
     pack_rows: int = 50_000
     queue_packs: int = 100
     queue_mb: float | None = None  # of one queue, beside its packs
-    slot_ms: float = 250.0
+    slot_ms: float = 600.0
     queue_memory_mb: int | None = None  # of all packs together; none given is a quarter of what is free
     degree: int | None = 1  # pipelines in a unit at a time; None has it measured
     telemetry: bool = True  # decisions and queue snapshots in the log

@@ -127,9 +127,12 @@ def test_the_fused_answer_is_duckdbs(fused, data):
 @pytest.mark.parametrize(
     ("granularity", "policy", "queue_packs"),
     [
-        ("operator", "rr", 100), ("operator", "mc", 2), ("operator", "mm", 1), ("operator", "mixed", 1),
-        ("subflow", "mm", 100), ("subflow", "mixed", 3), ("tree", "rr", 1), ("tree", "mixed", 100),
-        ("fused", "rr", 1), ("fused", "mm", 1),
+        ("operator", "rr", 100), ("operator", "mm", 1), ("operator", "mixed", 1), ("subflow", "mixed", 3),
+        ("tree", "rr", 1), ("fused", "mm", 1),
+        pytest.param("operator", "mc", 2, marks=pytest.mark.slow),
+        pytest.param("subflow", "mm", 100, marks=pytest.mark.slow),
+        pytest.param("tree", "mixed", 100, marks=pytest.mark.slow),
+        pytest.param("fused", "rr", 1, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
 def test_every_granularity_and_policy_gives_the_same_targets(

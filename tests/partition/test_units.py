@@ -63,6 +63,17 @@ def test_at_tree_a_blocking_activity_takes_those_behind_it_along():
     assert nodes_of(bound, Granularity.TREE) == [("s", "f", "c"), ("o", "d"), ("t",)]
 
 
+def test_cutting_one_unit_never_joins_another_with_what_it_looks_up():
+    bound = bound_of(
+        {"s": PARQUET, "a": LOOKUP, "b": FILTER, "c": LOOKUP, "d": FILTER,
+         "t": target("t"), "u": target("u")},
+        "s>a.main", "s>a.reference", "s>c.main", "a>b", "a>d", "b.match>c.reference", "c>t", "d.match>u",
+    )  # fmt: skip
+    for granularity in PACKED:
+        unit = {node: part.id for part in divide(bound, granularity) for node in part.nodes}
+        assert not any(unit[link.source] == unit[link.target] for link in bound.links if is_reference(bound, link))
+
+
 def test_a_source_that_two_read_is_a_subflow_of_its_own():
     bound = bound_of(
         {"s": PARQUET, "f": FILTER, "c": COPY, "t": target("t"), "u": target("u")}, "s>f", "s>c", "f>t", "c>u"
