@@ -32,8 +32,8 @@ def check_shape(report: Report) -> dict:
     assert {"contenders", "ratios", "identical", "claims", "evidence"} <= data.keys()
     for name, figures in data["contenders"].items():
         assert "failed" not in figures, f"{name}: {figures['failed']}"
-        assert len(figures["seconds"]) == 1
-        assert figures["median"] == figures["seconds"][0] > 0
+        assert figures["seconds"]
+        assert figures["median"] > 0
         assert figures["peak_mb"] > 0
         assert 0 <= figures["utilisation"] < 1.5
     assert data["identical"] is True, data["facts"].get("differences")
