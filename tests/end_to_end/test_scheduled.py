@@ -162,7 +162,8 @@ def test_every_granularity_and_policy_gives_the_same_targets(
         assert len(jobs) == len(routed) > 0, "all ports of a router are written in one job"
         read = [event.rows_in for event in turns if (event.unit, event.step) == ("partsupp", "read")]
         assert sum(read) == summary["nodes"]["partsupp"]["rows_out"] == 8000, "nothing is read twice"
-        assert len(read) > 1 or queue_packs == 100, "the reader stopped at a full queue and went on"
+        if queue_packs < 100 and policy != "mixed":  # under mixed, what this reader gives is staged
+            assert len(read) > 1, "the reader stopped at a full queue and went on"
     assert not (tmp_path / "run" / "packs").exists()
     assert not memory_folder(summary["run"]).exists()
 
