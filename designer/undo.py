@@ -8,7 +8,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Signal
+from PySide6.QtGui import QBrush
 from PySide6.QtWidgets import QListWidget
 
 from designer.document.document import Document
@@ -164,6 +165,7 @@ class HistoryPanel(QListWidget):
     def __init__(self) -> None:
         super().__init__()
         self._stack: UndoStack | None = None
+        self._shown: list[tuple[str, bool]] = []  # each row's text, and whether its step is undone
         self.currentRowChanged.connect(self._go)
 
     def follow(self, stack: UndoStack | None) -> None:
@@ -176,18 +178,37 @@ class HistoryPanel(QListWidget):
         self._show()
 
     def _show(self, _: int = 0) -> None:
-        self.blockSignals(True)
-        self.clear()
-        if self._stack is not None:
-            self.addItem(tr("As it was opened"))
-            for number, step in enumerate(self._stack.steps):
-                self.addItem(step.text)
-                if number >= self._stack.index():
-                    self.item(number + 1).setForeground(self.palette().placeholderText())
-            self.setCurrentRow(self._stack.index())
-            self.scrollToItem(self.item(self._stack.index()))
-        self.blockSignals(False)
+        """Bring the rows up to date in place: the list may be in the middle of a click on one of them."""
+        rows, done = self._rows()
+        with QSignalBlocker(self):
+            while self.count() > len(rows):
+                self.takeItem(self.count() - 1)
+            for number, row in enumerate(rows):
+                if number == self.count():
+                    self.addItem(row[0])
+                elif self._shown[number] == row:
+                    continue
+                item = self.item(number)
+                item.setText(row[0])
+                item.setForeground(self.palette().placeholderText() if row[1] else QBrush())
+            self._shown = rows
+            if self.currentRow() != done:  # else it was clicked, and must not scroll away from under the pointer
+                self.setCurrentRow(done)
+                self.scrollToItem(self.item(done))
+
+    def _rows(self) -> tuple[list[tuple[str, bool]], int]:
+        if self._stack is None:
+            return [], -1
+        done = self._stack.index()
+        texts = (tr("As it was opened"), *(step.text for step in self._stack.steps))
+        return [(text, number > done) for number, text in enumerate(texts)], done
 
     def _go(self, row: int) -> None:
         if self._stack is not None and row >= 0:
             self._stack.setIndex(row)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange and hasattr(self, "_shown"):
+            self._shown = [("", False)] * len(self._shown)  # undone steps are grey in another grey now
+            self._show()
