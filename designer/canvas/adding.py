@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 
 def free_place(view: CanvasView, at: QPointF) -> QPointF:
-    """Down from a point until no node stands there."""
-    frames = [item.frame().adjusted(-10, -20, 10, 20) for item in view.canvas.nodes.values()]
+    """Down from a point until a node around it touches no other."""
+    wide, high = NODE_WIDTH / 2 + 10, NODE_HEIGHT / 2 + 10
+    frames = [item.frame().adjusted(-wide, -high, wide, high) for item in view.canvas.nodes.values()]
     while any(frame.contains(at) for frame in frames):
         at = QPointF(at.x(), at.y() + 60)
     return at

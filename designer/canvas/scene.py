@@ -367,6 +367,11 @@ class CanvasScene(QGraphicsScene):
                 return Hit("note", note)
         return Hit("empty")
 
+    def edge_at(self, at: QPointF, reach: float) -> EdgeItem | None:
+        """The edge at a point, whatever stands on it."""
+        around = QRectF(at.x() - reach, at.y() - reach, 2 * reach, 2 * reach)
+        return next((item for item in self.items(around) if isinstance(item, EdgeItem)), None)
+
     def nodes_near(self, at: QPointF, reach: float) -> list[NodeItem]:
         """The nodes within reach of a point, the nearest first."""
         around = QRectF(at.x() - reach, at.y() - reach, 2 * reach, 2 * reach)

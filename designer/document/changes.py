@@ -131,11 +131,7 @@ def add_node(
     into = next(iter(ports.inputs), None)
     out = next((port for port in ports.outputs if port.carries is Carries.ROWS), None)
     if on_edge is not None and into and out:
-        source, source_port, target, target_port = document.ports.ends(on_edge)
-        draft.set(("edges",), tuple(edge for edge in workflow.edges if edge is not on_edge))
-        draft.set(("layout", "bends", edge_key(on_edge)), ABSENT)
-        _draft_connect(draft, document, source, source_port, id_, into.name, False)
-        _draft_connect(draft, document, id_, out.name, target, target_port, False)
+        _draft_on_edge(draft, document, id_, into.name, out.name, on_edge)
         return draft.edit("Insert {0}", name), id_
     if behind is not None and into:
         _draft_connect(draft, document, *behind, id_, into.name, False)
@@ -143,6 +139,31 @@ def add_node(
         port = document.ports.of(before[0]).input(before[1])
         _draft_connect(draft, document, id_, out.name, *before, single=not (port and port.many))
     return draft.edit("Add {0}", name), id_
+
+
+def _draft_on_edge(draft: Drafted, document: Document, id_: str, into: str, out: str, on_edge: Edge) -> None:
+    source, source_port, target, target_port = document.ports.ends(on_edge)
+    draft.set(("edges",), tuple(edge for edge in document.workflow.edges if edge is not on_edge))
+    draft.set(("layout", "bends", edge_key(on_edge)), ABSENT)
+    _draft_connect(draft, document, source, source_port, id_, into, False)
+    _draft_connect(draft, document, id_, out, target, target_port, False)
+
+
+def insertable(document: Document, id_: str) -> bool:
+    """Whether a node can be put on an edge: nothing is connected to it, and rows can pass it."""
+    ports = document.ports.of(id_)
+    passes = bool(ports.inputs) and any(port.carries is Carries.ROWS for port in ports.outputs)
+    return passes and not any(id_ in (edge.source, edge.target) for edge in document.workflow.edges)
+
+
+def insert(document: Document, id_: str, at: Point, on_edge: Edge) -> Edit:
+    """A node that is there already, and that nothing is connected to, moves onto an edge."""
+    draft = Drafted(document.workflow)
+    draft.set(("layout", "nodes", id_), list(tidy(at)))
+    ports = document.ports.of(id_)
+    out = next(port for port in ports.outputs if port.carries is Carries.ROWS)
+    _draft_on_edge(draft, document, id_, ports.inputs[0].name, out.name, on_edge)
+    return draft.edit("Insert {0}", document.title_of(id_))
 
 
 def connect(document: Document, source: str, source_port: str, target: str, target_port: str) -> Edit:

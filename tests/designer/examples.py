@@ -97,6 +97,8 @@ def edits(draw: st.DrawFn, document: Document) -> Edit:
             return clipboard.pasted(document, clipboard.copied(document, some or ids, notes(document.workflow)), point)[
                 0
             ]
+        case 22 if edge is not None and changes.insertable(document, one):
+            return changes.insert(document, one, point, edge)
         case 22:
             return draw(
                 st.sampled_from(

@@ -210,6 +210,46 @@ def test_an_operator_dropped_on_an_edge_is_inserted(window: MainWindow) -> None:
     assert steps(hand) == 1
 
 
+def test_a_node_that_stands_alone_is_put_on_an_edge_by_moving_it_there_as_one_step(window: MainWindow) -> None:
+    hand = opened(window, small())
+    drop(hand, "sort", 200, 500)
+    before = state(hand)
+    a, b = hand.port("some", True, "match"), hand.port("more", False, "in")
+    hand.drag(hand.middle("sort"), ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2))
+    assert {"some.match sort.in", "sort.out more.in"} <= edges(hand)
+    assert "some.match more.in" not in edges(hand)
+    assert steps(hand) == 2
+    undo_gives_back(hand, before)
+
+
+def test_an_edge_takes_neither_a_connected_node_nor_one_that_is_dragged_back(window: MainWindow) -> None:
+    hand = opened(window, small())
+    before = edges(hand)
+    a, b = hand.port("rows", True, "out"), hand.port("some", False, "in")
+    on_edge = (a[0] + b[0]) / 2, (a[1] + b[1]) / 2
+    hand.drag(hand.middle("table"), on_edge)
+    assert (edges(hand), steps(hand)) == (before, 1)
+    hand.view.editor.stack.undo()
+    drop(hand, "sort", 200, 500)
+    hand.press(*hand.middle("sort"))
+    hand.move(*on_edge)
+    assert [item.edge.target for item in hand.view.canvas.edges.values() if item.hot] == ["some"]
+    hand.key(Qt.Key.Key_Escape)
+    assert not any(item.hot for item in hand.view.canvas.edges.values())
+    hand.release(*on_edge)
+    assert edges(hand) == before
+
+
+def test_what_tab_adds_stands_free_of_other_nodes(window: MainWindow) -> None:
+    hand = opened(window, small())
+    hand.click(*hand.middle("some"))
+    hand.key(Qt.Key.Key_Tab)
+    hand.type("sort")
+    hand.key(Qt.Key.Key_Return)
+    added = hand.view.canvas.nodes["sort"].frame()
+    assert [id_ for id_, item in hand.view.canvas.nodes.items() if item.frame().intersects(added)] == ["sort"]
+
+
 def test_an_operator_dropped_near_a_port_is_connected_to_it(window: MainWindow) -> None:
     hand = opened(window, small())
     x, y = hand.port("table", True, "out")
