@@ -9,10 +9,11 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMessageBox
 
@@ -356,8 +357,6 @@ def test_the_canvas_is_saved_as_a_picture(window: MainWindow, tmp_path: Path, fo
     if form == "svg":
         assert b"Join table" in data
     else:
-        from PySide6.QtGui import QImage
-
         image = QImage(str(path))
         frame = hand.view.canvas.content()
         assert abs(image.width() / image.height() - (frame.width() + 140) / (frame.height() + 140)) < 0.05
@@ -365,6 +364,32 @@ def test_the_canvas_is_saved_as_a_picture(window: MainWindow, tmp_path: Path, fo
             image.pixelColor(x, y).name() for x in range(0, image.width(), 9) for y in range(0, image.height(), 9)
         }
         assert {theme().left.name(), theme().body.name(), theme().right.name()} <= colors
+
+
+@pytest.mark.parametrize("form", ["svg", "png"])
+def test_the_command_line_draws_the_picture_without_a_window(tmp_path: Path, form: str) -> None:
+    file, picture = tmp_path / "small.butterfly.yaml", tmp_path / f"small.{form}"
+    small().save(file)
+    alone = {key: value for key, value in os.environ.items() if key not in ("DISPLAY", "WAYLAND_DISPLAY")}
+
+    def export(*more: str) -> tuple[int, str]:
+        command = [sys.executable, "-m", "engine", "export", str(file), "--to", form, *more]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, env=alone)
+        return done.returncode, done.stderr
+
+    assert export("--output", str(picture)) == (0, "")
+    if form == "svg":
+        texts = " ".join(ElementTree.parse(picture).getroot().itertext())
+        assert all(title in texts for title in ("rows", "some", "more", "table"))
+    else:
+        assert QImage(str(picture)).width() > 800
+    nowhere = tmp_path / "no" / f"a.{form}"
+    code, said = export("--output", str(nowhere))
+    assert code != 0
+    assert said.strip() == f"{nowhere}: cannot be written"
+    code, said = export()
+    assert code != 0
+    assert f"--output NAME.{form}" in said
 
 
 def test_the_script_is_written_by_the_engine_in_its_own_process(window: MainWindow, tmp_path: Path) -> None:

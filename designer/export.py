@@ -1,0 +1,49 @@
+"""`python -m designer.export FILE PICTURE` draws a workflow into an SVG or PNG file, without a window."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from designer.app import make_application
+from engine.errors import PapilioError
+
+
+def write_picture(file: Path, picture: Path) -> None:
+    """The workflow as the canvas shows it, in the light theme."""
+    from designer.canvas.arrange import arrange, place_missing
+    from designer.canvas.picture import save_picture
+    from designer.canvas.scene import CanvasScene
+    from designer.document.analysis import analyse
+    from designer.document.document import Document
+    from designer.document.layout import positions
+    from designer.theme.theme import themes
+    from engine.operators import catalogue
+
+    themes().start("light")
+    document = Document.open(file, catalogue())
+    analysis = analyse(document)
+    if len(positions(document.workflow)) < len(document.workflow.nodes):
+        place_missing(document, arrange(document, analysis.wings))
+    scene = CanvasScene(document)
+    scene.show_analysis(analysis)
+    save_picture(scene, picture)
+    scene.close()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Draw; return the exit code."""
+    application = make_application(["papilio"])
+    try:
+        write_picture(*map(Path, arguments))
+    except (PapilioError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    finally:
+        application.quit()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
