@@ -8,10 +8,11 @@ from typing import Any
 
 from designer.document.document import Document
 from designer.document.edits import ABSENT, Drafted, Edit
-from designer.document.layout import Group, Point, edge_key, groups, tidy
+from designer.document.layout import NODE_HEIGHT, NODE_WIDTH, Group, Point, edge_key, groups, positions, tidy
 from engine.model.operator import Carries, Port, Role
 from engine.model.workflow import Edge, Node, Parameter
 
+ROOM = 50.0  # between a node and the one that is put behind it on an edge
 _NOT_IN_ID = re.compile(r"[^A-Za-z0-9_]+")
 
 
@@ -41,25 +42,23 @@ def why_not(document: Document, source: str, source_port: str, target: str, targ
         return "there is no such port"
     if any(ports.ends(edge) == (source, source_port, target, target_port) for edge in document.workflow.edges):
         return "they are connected already"
-    if _reaches(document, target, source):
+    if source in _behind(document, target):
         return "the flow would go in a circle"
     return None
 
 
-def _reaches(document: Document, start: str, goal: str) -> bool:
+def _behind(document: Document, start: str) -> set[str]:
+    """A node and all that its rows come to."""
     following: dict[str, list[str]] = {}
     for edge in document.workflow.edges:
         following.setdefault(edge.source, []).append(edge.target)
     seen, waiting = {start}, [start]
     while waiting:
-        at = waiting.pop()
-        if at == goal:
-            return True
-        for other in following.get(at, ()):
+        for other in following.get(waiting.pop(), ()):
             if other not in seen:
                 seen.add(other)
                 waiting.append(other)
-    return False
+    return seen
 
 
 def first_fit(document: Document, operator: str, port: Port, from_output: bool) -> Port | None:
@@ -147,6 +146,27 @@ def _draft_on_edge(draft: Drafted, document: Document, id_: str, into: str, out:
     draft.set(("layout", "bends", edge_key(on_edge)), ABSENT)
     _draft_connect(draft, document, source, source_port, id_, into, False)
     _draft_connect(draft, document, id_, out, target, target_port, False)
+    _draft_room(draft, document, id_, source, target)
+
+
+def _draft_room(draft: Drafted, document: Document, id_: str, source: str, target: str) -> None:
+    """Where an edge is too short for the node put on it, all that comes behind moves to the right."""
+    there = positions(document.workflow)
+    if source not in there or target not in there or there[target][0] <= there[source][0]:
+        return
+    x, y = draft.get(("layout", "nodes", id_))
+    if abs(there[source][1] - y) < NODE_HEIGHT:
+        x = max(x, there[source][0] + NODE_WIDTH + ROOM)
+    draft.set(("layout", "nodes", id_), list(tidy((x, y))))
+    missing = x + NODE_WIDTH + ROOM - there[target][0]
+    if missing <= 0 or abs(there[target][1] - y) >= NODE_HEIGHT:
+        return
+    moved = _behind(document, target)
+    for other in moved & there.keys():
+        draft.set(("layout", "nodes", other), list(tidy((there[other][0] + missing, there[other][1]))))
+    for edge in document.workflow.edges:
+        if edge.source in moved or edge.target in moved:
+            draft.set(("layout", "bends", edge_key(edge)), ABSENT)
 
 
 def insertable(document: Document, id_: str) -> bool:

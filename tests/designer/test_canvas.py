@@ -210,6 +210,21 @@ def test_an_operator_dropped_on_an_edge_is_inserted(window: MainWindow) -> None:
     assert steps(hand) == 1
 
 
+def test_what_stands_behind_makes_room_for_what_is_put_on_a_short_edge(window: MainWindow) -> None:
+    hand = opened(window, small())
+    before = state(hand)
+    a, b = hand.port("some", True, "match"), hand.port("more", False, "in")
+    drop(hand, "sort", (a[0] + b[0]) / 2, (a[1] + b[1]) / 2)
+    places = positions(hand.view.editor.document.workflow)
+    frames = {id_: item.frame() for id_, item in hand.view.canvas.nodes.items()}
+    touching = {(one, other) for one in frames for other in frames
+                if one < other and frames[one].intersects(frames[other])}  # fmt: skip
+    assert touching == set()
+    assert places["some"][0] < places["sort"][0] < places["more"][0] < places["table"][0]
+    assert steps(hand) == 1
+    undo_gives_back(hand, before)
+
+
 def test_a_node_that_stands_alone_is_put_on_an_edge_by_moving_it_there_as_one_step(window: MainWindow) -> None:
     hand = opened(window, small())
     drop(hand, "sort", 200, 500)
