@@ -166,6 +166,7 @@ class HistoryPanel(QListWidget):
         super().__init__()
         self._stack: UndoStack | None = None
         self._shown: list[tuple[str, bool]] = []  # each row's text, and whether its step is undone
+        self.setUniformItemSizes(True)
         self.currentRowChanged.connect(self._go)
 
     def follow(self, stack: UndoStack | None) -> None:
@@ -183,8 +184,9 @@ class HistoryPanel(QListWidget):
         with QSignalBlocker(self):
             while self.count() > len(rows):
                 self.takeItem(self.count() - 1)
+            there = self.count()
             for number, row in enumerate(rows):
-                if number == self.count():
+                if number >= there:
                     self.addItem(row[0])
                 elif self._shown[number] == row:
                     continue

@@ -325,7 +325,7 @@ class MainWindow(QMainWindow):
         if not analysis.problems:
             self.verdict.setText(tr("No problems"))
         else:
-            self.verdict.setText(tr("{0} errors, {1} warnings", errors, warnings))
+            self.verdict.setText(tr("Errors: {0}, warnings: {1}", errors, warnings))
         take_role(self.verdict, "wrong" if errors else "good")
         self.archetype.setText(analysis.shape.archetype.value)
         title = tr("Problems ({0})", len(analysis.problems)) if analysis.problems else tr("Problems")
