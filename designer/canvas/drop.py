@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 MIME = "application/x-papilio-operator"
 NEAR = 150.0  # how far a port looks for something to be dropped beside it
-REACH = 14.0
+REACH = 14.0  # pixels of the screen around an edge
+CLOSE = 5.0  # the same where a port is as near
 
 
 class Drop:
@@ -69,6 +70,14 @@ class Drop:
         self.edge, self.port = None, None
         self.view.show_wire(None, True)
 
+    def _edge(self, at: QPointF) -> EdgeItem | None:
+        """The edge under the pointer; a short one also where its ports are within reach."""
+        canvas, zoom = self.view.canvas, self.view.zoom
+        hit = canvas.hit(at, REACH / zoom)
+        if hit.kind == "port":
+            return canvas.edge_at(at, CLOSE / zoom)
+        return hit.item if hit.kind == "edge" else None
+
     def _look(self, operator: str, at: QPointF) -> None:
         self.leave()
         document = self.view.editor.document
@@ -76,9 +85,8 @@ class Drop:
         if kind is None:
             return
         if kind.inputs and kind.outputs:
-            hit = self.view.canvas.hit(at, REACH / self.view.zoom)
-            if hit.kind == "edge":
-                self.edge = hit.item
+            self.edge = self._edge(at)
+            if self.edge is not None:
                 self.edge.heat(True)
                 return
         best, nearest = None, NEAR

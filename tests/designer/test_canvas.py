@@ -210,6 +210,15 @@ def test_an_operator_dropped_on_an_edge_is_inserted(window: MainWindow) -> None:
     assert steps(hand) == 1
 
 
+def test_a_short_edge_takes_an_operator_also_when_seen_from_afar(window: MainWindow) -> None:
+    hand = opened(window, small())
+    hand.view.zoom_to(0.35)
+    a, b = hand.port("some", True, "match"), hand.port("more", False, "in")
+    drop(hand, "sort", (a[0] + b[0]) / 2, (a[1] + b[1]) / 2)
+    assert {"some.match sort.in", "sort.out more.in"} <= edges(hand)
+    assert steps(hand) == 1
+
+
 def test_what_stands_behind_makes_room_for_what_is_put_on_a_short_edge(window: MainWindow) -> None:
     hand = opened(window, small())
     before = state(hand)
