@@ -46,7 +46,7 @@ def the_run(folder):
     ("granularity", "policy", "steps"),
     [
         ("operator", "rr", 25),
-        ("fused", "mixed", 3),
+        pytest.param("fused", "mixed", 3, marks=pytest.mark.slow),
         pytest.param("operator", "mm", 60, marks=pytest.mark.slow),
         pytest.param("tree", "mixed", 8, marks=pytest.mark.slow),
         pytest.param("subflow", "mc", 15, marks=pytest.mark.slow),

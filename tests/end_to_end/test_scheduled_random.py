@@ -75,7 +75,7 @@ def conserved(file, summary, granularity):
 
 
 @settings(
-    max_examples=2, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck)
+    max_examples=1, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck)
 )
 @given(case=cases)
 def test_random_workflows_in_packs_give_the_same_targets(case, spark, tpch):
