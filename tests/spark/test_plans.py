@@ -113,6 +113,7 @@ def carry_out(spark: SparkSession, bound: Bound, plan: Applied, folder: Path) ->
             stage.delete(spark)
 
 
+@pytest.mark.slow
 def test_every_plan_gives_the_rows_that_duckdb_gives(session, data, expected, tmp_path):
     parameters = {"data_folder": str(data), "warehouse_folder": str(tmp_path)}
     bound = bind(load(FILE), catalogue(), parameters=parameters)
