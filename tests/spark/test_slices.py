@@ -1,0 +1,45 @@
+"""Reading a source piece by piece: the pieces are all of it, in order. No Spark is needed for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import orc, parquet
+
+from engine.model.operator import Place
+from engine.operators.files import CsvSource, OrcSource, ParquetSource
+from engine.spark.slices import slices_of, write_packs
+
+TABLE = pa.table({"n": range(30_000), "text": ["x" * 20] * 30_000})
+HERE = Place(Path, str)
+
+
+def written(kind, folder):
+    if kind == "orc":
+        orc.write_table(TABLE, folder / "rows.orc", stripe_size=200_000)
+        return OrcSource(path=str(folder / "rows.orc"))
+    parquet.write_table(TABLE, folder / "rows.parquet", row_group_size=7_000)
+    return ParquetSource(path=str(folder / "rows.parquet"))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc"])
+def test_the_slices_hold_every_row_once_and_in_order(kind, tmp_path):
+    source = written(kind, tmp_path)
+    slices = slices_of(source, HERE)
+    assert len(slices) > 1
+    assert sum(slice_.rows for slice_ in slices) == TABLE.num_rows
+    packs = list(write_packs(source, slices, tmp_path / "packs", pack_rows=3_000))
+    assert all(0 < rows <= 3_000 for _, rows in packs)
+    assert [n for file, _ in packs for n in parquet.read_table(file)["n"].to_pylist()] == list(range(30_000))
+
+
+def test_only_the_declared_columns_are_read(tmp_path):
+    source = written("parquet", tmp_path).model_copy(update={"columns": {"n": "bigint"}})
+    file, _ = next(write_packs(source, slices_of(source, HERE), tmp_path / "packs", pack_rows=3_000))
+    assert parquet.read_schema(file).names == ["n"]
+
+
+def test_lines_of_text_are_read_in_one_go(tmp_path):
+    assert slices_of(CsvSource(path=str(tmp_path), columns={"n": "bigint"}), HERE) is None
