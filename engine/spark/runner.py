@@ -8,12 +8,14 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from engine.control import RunControl
 from engine.errors import BadInput, PapilioError, RunCancelled, RunFailed
 from engine.events import (
     EventLog,
@@ -37,6 +39,7 @@ from engine.schedule.queues import QueueStatistics
 from engine.spark.adbc import databases
 from engine.spark.counts import NodeRows, PortRows, spread
 from engine.spark.failures import NodeFailed, fragments, reason_of, was_cancelled
+from engine.spark.jobs import jobs_told
 from engine.spark.progress import Progress
 from engine.spark.session import SparkSettings, close_session, open_session
 from engine.spark.targets import Delivery, FileDelivery, Journal, delivery
@@ -82,6 +85,7 @@ class RunSettings:
     trusted: bool = False  # whether operators that run code of the file may
     resume: str | None = None  # the killed run that is to be finished
     measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of an earlier run's units
+    refreshed: Mapping[str, float | None] = field(default_factory=dict)  # target → as of when it holds data
 
 
 @dataclass
@@ -103,6 +107,7 @@ class RunSummary:
     spills: int = 0
     measures: dict[str, dict[str, float]] = field(default_factory=dict)  # of units whose degree was asked for
     resumed: bool = False
+    paused_seconds: float = 0.0  # beside its seconds
     folder: str = ""
     reason: str | None = None
 
@@ -135,6 +140,8 @@ class RunSummary:
             data["measures"] = self.measures
         if self.resumed:
             data["resumed"] = True
+        if self.paused_seconds:
+            data["paused_seconds"] = round(self.paused_seconds, 3)
         if self.reason:
             data["reason"] = self.reason
         return data
@@ -172,6 +179,7 @@ class Run(ABC):
         log: EventLog,
         journal: Journal,
         progress: Progress,
+        control: RunControl,
     ) -> None:
         self.bound = bound
         self.settings = settings
@@ -180,11 +188,12 @@ class Run(ABC):
         self.log = log
         self.journal = journal
         self.progress = progress
+        self.control = control
         self.committing = False
         self.place = bound.place(os.environ)
         self.deliveries: dict[str, Delivery] = {}
         self.spark: SparkSession | None = None
-        self.cancelled = threading.Event()
+        self.cancelled = control.cancelled
         self.rows: PortRows = {}
         self.taken: dict[str, int] = {}
         self._counting = threading.Lock()
@@ -240,7 +249,7 @@ class Run(ABC):
 
     def execute(self) -> RunSummary:
         """Run everything; targets show their new rows only if all of it went well."""
-        started = time.monotonic()
+        started = self.control.clock()
         self.check()
         self.log.add(self._started_event())
         try:
@@ -249,7 +258,7 @@ class Run(ABC):
             )
             spark = self._open_spark()
             self._make_deliveries()
-            with databases(spark, self.bound.operators.values(), self.place):
+            with databases(spark, self.bound.operators.values(), self.place), self._jobs(spark):
                 self._run_units()
             self._compare(fingerprints)
             self._check_cancelled()
@@ -270,6 +279,10 @@ class Run(ABC):
         finally:
             self._clean_up()
         return self.summary
+
+    def _jobs(self, spark: SparkSession) -> AbstractContextManager[None]:
+        """Spark's jobs and stages in the log, where somebody wants them."""
+        return jobs_told(spark, self.id, self.log.add) if self.settings.schedule.telemetry else nullcontext()
 
     @abstractmethod
     def _run_units(self) -> None:
@@ -319,7 +332,13 @@ class Run(ABC):
             units=self._units(),
             queues=self._queues(),
             resumed=self.progress.is_resumed,
+            settings={**self.settings.schedule.as_dict(), "memory_bytes": self._memory_bytes()},
+            refreshed=dict(self.settings.refreshed),
         )
+
+    def _memory_bytes(self) -> int | None:
+        """The memory that packs may take; None where rows do not travel in packs."""
+        return None
 
     def _open_spark(self) -> SparkSession:
         begun = time.monotonic()
@@ -469,7 +488,8 @@ class Run(ABC):
 
     def _finish(self, status: str, started: float, reason: str | None = None) -> None:
         self.summary.status = status
-        self.summary.seconds = time.monotonic() - started
+        self.summary.seconds = self.control.clock() - started
+        self.summary.paused_seconds = self.control.paused_seconds
         self.summary.reason = reason
         self.log.add(RunFinished(status=status, seconds=self.summary.seconds, reason=reason))
 

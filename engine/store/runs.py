@@ -1,4 +1,4 @@
-"""A run's name, its folder, and where its events go besides."""
+"""A run's name, its folder, where its events go besides, and what earlier runs left."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from engine.errors import BadInput, EnvironmentProblem
+from engine.errors import BadInput, EnvironmentProblem, PapilioError
 from engine.events import Event, EventLog
+from engine.model.binding import Bound
+from engine.model.operator import Target
 from engine.store.store import papilio_home
 
 
@@ -49,3 +51,31 @@ def also_to(events: str, cleanup: contextlib.ExitStack) -> Callable[[Event], Non
         raise BadInput(f"--events {events}: cannot be written: {error.strerror}") from None
     cleanup.callback(second.close)
     return second.add
+
+
+REMEMBERED = 200  # runs that are looked at for the last refresh of a target
+
+
+def last_refreshes(bound: Bound, url: str | None = None) -> dict[str, float | None]:
+    """As of when each target holds data: the beginning of the last run, of any workflow, that loaded it.
+
+    In seconds since 1970; None where no run is known. A store that fails only costs knowledge.
+    """
+    from engine.store.store import MetadataStore
+
+    place = bound.place()
+    wanted: dict[str, list[str]] = {}
+    found: dict[str, float | None] = {}
+    for node, operator in bound.operators.items():
+        if isinstance(operator, Target):
+            found[node] = None
+            with contextlib.suppress(Exception):  # a target that cannot be named was never loaded
+                wanted.setdefault(operator.identity(place), []).append(node)
+    with contextlib.suppress(PapilioError), MetadataStore(url) as store:
+        for record in store.list_runs(status="done", limit=REMEMBERED if wanted else 0):
+            for target in record.summary.get("targets", {}).values():
+                for node in wanted.pop(target.get("path"), ()):
+                    found[node] = record.started.timestamp()
+            if not wanted:
+                break
+    return found
