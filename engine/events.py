@@ -238,6 +238,18 @@ class SparkJob(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TableStaleness(Event):
+    """How stale a table is at this moment, after a refresh or at the start (streaming warehouse, section 2.3).
+
+    Until the next event of the table its staleness grows as time passes.
+    """
+
+    table: str
+    staleness: float  # seconds
+    bound: float | None = None  # seconds, that it should not exceed
+
+
+@dataclass(frozen=True, kw_only=True)
 class Remark(Event):
     """Something worth telling that no other event says."""
 
