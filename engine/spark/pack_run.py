@@ -68,9 +68,9 @@ class PackRun(Run):
     def _queues(self) -> dict[str, dict[str, Any]]:
         return log.queue_facts(self.monitor, self.made)
 
-    def _memory_bytes(self) -> int | None:
+    def _facts(self) -> dict[str, Any]:
         asked = self.schedule.queue_memory_mb
-        return default_budget_bytes() if asked is None else asked << 20
+        return {**super()._facts(), "memory_bytes": default_budget_bytes() if asked is None else asked << 20}
 
     def _decided(self, decided: Decided) -> None:
         self.log.add(log.decision(decided))

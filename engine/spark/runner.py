@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 from pyspark.sql import SparkSession
 
 from engine.control import RunControl
@@ -332,13 +333,13 @@ class Run(ABC):
             units=self._units(),
             queues=self._queues(),
             resumed=self.progress.is_resumed,
-            settings={**self.settings.schedule.as_dict(), "memory_bytes": self._memory_bytes()},
+            settings=self._facts(),
             refreshed=dict(self.settings.refreshed),
         )
 
-    def _memory_bytes(self) -> int | None:
-        """The memory that packs may take; None where rows do not travel in packs."""
-        return None
+    def _facts(self) -> dict[str, Any]:
+        """What the run was begun with, for the log."""
+        return {**self.settings.schedule.as_dict(), "cores": psutil.cpu_count()}
 
     def _open_spark(self) -> SparkSession:
         begun = time.monotonic()
