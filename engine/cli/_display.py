@@ -66,7 +66,9 @@ class Display:
 
     def begun(self, run: str, folder: Path) -> None:
         """Tell the run's name, by which it can be watched and driven."""
-        self.console.print(f"[dim]run {run}  (`papilio watch {run}` shows it, `papilio pause {run}` pauses it)[/dim]")
+        self.console.print(
+            f"[dim]run {run}  (`papilio watch {run}` shows it, `papilio control {run} pause` pauses it)[/dim]"
+        )
 
     def show(self, event: Event) -> None:
         """Show what an event changes."""

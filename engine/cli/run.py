@@ -56,7 +56,7 @@ from engine.partition.units import Granularity
     metavar="N",
     help="Simulated: so many of its seconds in one of ours; left out, as fast as it goes.",
 )
-@click.option("--paused", is_flag=True, help="Pause before the first decision; `papilio step` and `resume` go on.")
+@click.option("--paused", is_flag=True, help="Pause before the first decision; `papilio control` goes on.")
 @click.option("--no-telemetry", is_flag=True, help="No decisions and no queue snapshots in the log.")
 @click.option("--resume", metavar="RUN", help="Finish a killed run from where it was.")
 @click.option("--driver-memory", type=click.IntRange(512), metavar="MB", help="Default: a quarter of the machine's.")

@@ -16,6 +16,9 @@ from engine.model.binding import Bound
 from engine.model.operator import Target
 from engine.store.store import papilio_home
 
+LOG = "events.jsonl"
+REMEMBERED = 200  # runs that are looked at for the last refresh of a target
+
 
 def new_run_id(moment: datetime | None = None) -> str:
     """A run's name: when it began, and enough chance that two begun together differ."""
@@ -30,9 +33,33 @@ def run_folder(given: Path | None, run_id: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EnvironmentProblem(f"{folder}: the run's folder cannot be made: {error.strerror}") from None
-    if (folder / "events.jsonl").exists():
+    if (folder / LOG).exists():
         raise BadInput(f"{folder}: holds another run already; name an empty folder")
     return folder.resolve()
+
+
+def find_run(name: str, url: str | None = None) -> Path:
+    """The folder of a run: by its id, the beginning of one, `last`, its folder, or the path of its log."""
+    from engine.store.store import MetadataStore
+
+    path = Path(name)
+    if path.is_file():
+        return path.resolve().parent
+    for folder in (path, papilio_home() / "runs" / name):
+        if (folder / LOG).is_file():
+            return folder.resolve()
+    with MetadataStore(url) as store:
+        runs = store.list_runs()
+    found = runs[:1] if name == "last" else [record for record in runs if record.run.startswith(name)]
+    exact = [record for record in found if record.run == name] or found
+    if len(exact) > 1:
+        raise BadInput(f"{name}: several runs begin so: {', '.join(record.run for record in exact[:5])}")
+    if not exact:
+        raise BadInput(f"{name}: there is no such run, folder or log; `papilio history` lists the runs")
+    folder = Path(exact[0].folder)
+    if not (folder / LOG).is_file():
+        raise BadInput(f"{name}: the log of that run is gone: {folder / LOG}")
+    return folder
 
 
 def also_to(events: str, cleanup: contextlib.ExitStack) -> Callable[[Event], None]:
@@ -51,9 +78,6 @@ def also_to(events: str, cleanup: contextlib.ExitStack) -> Callable[[Event], Non
         raise BadInput(f"--events {events}: cannot be written: {error.strerror}") from None
     cleanup.callback(second.close)
     return second.add
-
-
-REMEMBERED = 200  # runs that are looked at for the last refresh of a target
 
 
 def last_refreshes(bound: Bound, url: str | None = None) -> dict[str, float | None]:
