@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(NamedTuple):
     """What a job brings into one table.
 
     Of a base table: its next `batches` arrivals, in the order in which they arrived. Of a derived table: what its
@@ -20,7 +20,7 @@ class Load:
     batches: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Job:
     """An update job that begins now, on a track, and is never preempted. Mostly of one table (section 2.1)."""
 
