@@ -10,7 +10,6 @@ from random import Random
 from engine.refresh.jobs import Job
 from engine.refresh.model import Warehouse
 from engine.refresh.scheduler import Scheduler, Settings
-from engine.refresh.table import Table
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def simulate(
     always = cycle <= 0 or normal <= 0
     tables = scheduler.tables
     # One heap holds what comes next: (time, number, job) of a finished job, (time, number, stream) of an arrival.
-    coming: list[tuple[float, int, object, float]] = []
+    coming: list[tuple[float, int, tuple[str, Stream] | Job, float]] = []
     number = 0
     for name, stream in world.streams.items():
         number += 1
@@ -98,7 +97,7 @@ def simulate(
         now, _, what, due = coming[0]
         done += 1
         number += 1
-        if type(what) is tuple:
+        if isinstance(what, tuple):
             name, stream = what
             period = stream.period_s
             after = due + period
@@ -132,8 +131,3 @@ def simulate(
     scheduler.account(now)
     weighted = sum(table.priority * table.area for table in tables.values())
     return Result(done, now, jobs, busy, weighted / now if now else 0.0, scheduler)
-
-
-def relative_lateness(world: World, settings: Settings, result: Result, ideal: Result) -> float:
-    """The weighted staleness over that of the same world without contention (section 4.1)."""
-    return result.weighted_staleness / ideal.weighted_staleness
