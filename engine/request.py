@@ -13,7 +13,9 @@ from engine.errors import BadInput
 from engine.events import Event
 from engine.model.binding import Bound
 from engine.partition.units import Granularity
+from engine.schedule.costs import SimulationSettings
 from engine.schedule.policy import MIXED, policy_named
+from engine.schedule.settings import ScheduleSettings
 
 
 class RunRequest(BaseModel):
@@ -41,6 +43,7 @@ class RunRequest(BaseModel):
     resume: str | None = None
     paused: bool = False  # before the first decision
     speed: float | None = Field(None, gt=0, allow_inf_nan=False)  # of a simulated run
+    lasts_seconds: float | None = Field(None, gt=0, allow_inf_nan=False)  # instead of a speed: so long to watch
 
     @classmethod
     def from_plain(cls, settings: Mapping[str, Any]) -> RunRequest:
@@ -58,8 +61,10 @@ class RunRequest(BaseModel):
             policy_named(self.policy)
         if self.backend == "simulated" and self.resume:
             raise BadInput("--resume: a simulated run is not resumed; simulate it anew")
-        if self.backend == "spark" and self.speed is not None:
+        if self.backend == "spark" and (self.speed is not None or self.lasts_seconds is not None):
             raise BadInput("--speed: only a simulated run can be paced; Spark takes the time it needs")
+        if self.speed is not None and self.lasts_seconds is not None:
+            raise BadInput("--speed and --lasts: choose one of them")
 
     def control(self) -> RunControl:
         """What drives a run of this request."""
@@ -82,14 +87,15 @@ class RunRequest(BaseModel):
         given: dict[str, Any] = {"store": store, "events": events, "listener": listener, "begun": begun,
                                  "control": control or self.control()}  # fmt: skip
         if self.backend == "simulated":
-            from engine.schedule.costs import SimulationSettings
             from engine.simulation import launch_simulated
 
             kind = self.granularity or Granularity.OPERATOR
             simulation = SimulationSettings(granularity=kind, policy=self.policy, thetas=self.thetas, **chosen)
+            if self.lasts_seconds is not None:  # how long it takes is known once it was reckoned, in no time
+                given["control"].speed = _seconds(bound, simulation, store) / self.lasts_seconds
             return launch_simulated(bound, simulation, folder=folder, telemetry=self.telemetry, **given)
         from engine.spark.launch import launch
-        from engine.spark.runner import RunSettings, ScheduleSettings
+        from engine.spark.runner import RunSettings
         from engine.spark.session import SparkSettings
 
         schedule = ScheduleSettings(
@@ -110,3 +116,11 @@ class RunRequest(BaseModel):
             trusted=self.trust,
         )
         return launch(bound, settings, **given)
+
+
+def _seconds(bound: Bound, settings: SimulationSettings, store: str | None) -> float:
+    """How long a simulated run takes on its virtual clock."""
+    from engine.schedule.costs import simulate
+    from engine.store.statistics import known_rows
+
+    return max(0.001, float(simulate(bound, settings, known_rows(bound, store))["seconds"]))

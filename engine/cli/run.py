@@ -56,6 +56,12 @@ from engine.partition.units import Granularity
     metavar="N",
     help="Simulated: so many of its seconds in one of ours; left out, as fast as it goes.",
 )
+@click.option(
+    "--lasts",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Simulated: at such a speed that it takes about so long to watch.",
+)
 @click.option("--paused", is_flag=True, help="Pause before the first decision; `papilio control` goes on.")
 @click.option("--no-telemetry", is_flag=True, help="No decisions and no queue snapshots in the log.")
 @click.option("--resume", metavar="RUN", help="Finish a killed run from where it was.")
@@ -80,6 +86,7 @@ def command(
     slot_ms: float | None,
     degree: str | None,
     speed: float | None,
+    lasts: float | None,
     paused: bool,
     no_telemetry: bool,
     resume: str | None,
@@ -107,11 +114,12 @@ def command(
         queue_packs=queue_packs, queue_mb=queue_mb, queue_memory_mb=queue_memory, slot_ms=slot_ms, theta=theta,
         thetas=own, degree=_degree(degree), telemetry=not no_telemetry, driver_memory_mb=driver_memory,
         confs=dict(map(_conf, confs)), parallel=parallel, trust=trust, resume=resume, paused=paused, speed=speed,
+        lasts_seconds=lasts,
     )  # fmt: skip
     request.check()
     simulated = backend == "simulated"
     with Display(bound, quiet=quiet or simulated) as display:
-        watchable = not quiet and (not simulated or speed is not None or paused)
+        watchable = not quiet and (not simulated or speed or lasts or paused)
         summary = request.start(
             bound,
             folder=run_dir,

@@ -17,11 +17,12 @@ from engine.events import Event, EventLog
 from engine.model.binding import Bound
 from engine.model.file import to_yaml
 from engine.partition.units import Granularity
+from engine.schedule.settings import ScheduleSettings
 from engine.spark.fused_run import FusedRun
 from engine.spark.pack_run import STORE, PackRun
 from engine.spark.packs import memory_folder, remove_packs
 from engine.spark.progress import FILE, Progress, read_steps
-from engine.spark.runner import SUMMARY, Run, RunSettings, ScheduleSettings, write_summary
+from engine.spark.runner import SUMMARY, Run, RunSettings, write_summary
 from engine.spark.targets import Journal, is_committing, recover
 from engine.store import MetadataStore, RunRecord
 from engine.store.runs import also_to, last_refreshes, new_run_id, run_folder

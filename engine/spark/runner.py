@@ -9,7 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,9 @@ from engine.events import (
 from engine.model.binding import Bound
 from engine.model.operator import Carries, Meaning, Operator, Source, Target, is_secret_reference, limits_of
 from engine.partition.fused import counted_ports
-from engine.partition.units import Granularity
 from engine.schedule.log import edge_facts, node_facts
-from engine.schedule.mixed import DEFAULT_THETA
-from engine.schedule.policy import MIXED
 from engine.schedule.queues import QueueStatistics
+from engine.schedule.settings import ScheduleSettings
 from engine.spark.adbc import databases
 from engine.spark.counts import NodeRows, PortRows, spread
 from engine.spark.failures import NodeFailed, fragments, reason_of, was_cancelled
@@ -47,32 +45,6 @@ from engine.spark.targets import Delivery, FileDelivery, Journal, delivery
 
 POLL_SECONDS = 0.2
 CANCEL_SECONDS = 1.0  # how long a cancelled unit may take to notice
-
-
-@dataclass(frozen=True)
-class ScheduleSettings:
-    """What is scheduled as one, by which policy, and how much of it travels together."""
-
-    granularity: Granularity = Granularity.FUSED
-    policy: str = MIXED
-    theta: int = DEFAULT_THETA
-    thetas: Mapping[str, int] = field(default_factory=dict)  # of single subflows
-    pack_rows: int = 50_000
-    queue_packs: int = 100
-    queue_mb: float | None = None  # of one queue, beside its packs
-    slot_ms: float = 600.0
-    queue_memory_mb: int | None = None  # of all packs together; none given is a quarter of what is free
-    degree: int | None = 1  # pipelines in a unit at a time; None has it measured
-    telemetry: bool = True  # decisions and queue snapshots in the log
-
-    def as_dict(self) -> dict[str, Any]:
-        """The settings as plain data."""
-        return {**asdict(self), "granularity": self.granularity.value, "thetas": dict(self.thetas)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ScheduleSettings:
-        """The settings that `as_dict` wrote down."""
-        return cls(**{**data, "granularity": Granularity(data["granularity"])})
 
 
 @dataclass(frozen=True)
