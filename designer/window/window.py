@@ -37,6 +37,7 @@ from designer.properties.form import NodeForm
 from designer.properties.panel import PropertiesPanel
 from designer.properties.renaming import Renamed
 from designer.run.controller import RunController
+from designer.run.driver import RunDriver
 from designer.session.exports import Exports
 from designer.session.files import Files
 from designer.session.recovery import Recovery
@@ -76,6 +77,7 @@ class MainWindow(QMainWindow):
         self._build_docks()
         self._build_status()
         self._build_commands()
+        self.driver = RunDriver(self)
         self._refresh_timer = QTimer(self)
         self._refresh_timer.setSingleShot(True)
         self._refresh_timer.setInterval(0)
@@ -294,6 +296,7 @@ class MainWindow(QMainWindow):
         if self._followed is not None:
             self._followed.editor.analysed.disconnect(self._show_analysis)
             self._followed.canvas.chosen.disconnect(self._refresh_timer.start)
+            self._followed.canvas.chosen.disconnect(self.driver.edge_chosen)
         self._followed = view
         self.properties.follow(view)
         self.preview.follow(view)
@@ -301,6 +304,7 @@ class MainWindow(QMainWindow):
         if view is not None:
             view.editor.analysed.connect(self._show_analysis)
             view.canvas.chosen.connect(self._refresh_timer.start)
+            view.canvas.chosen.connect(self.driver.edge_chosen)
             self._show_analysis(view.editor.analysis)
             self._label(view)
         else:
@@ -311,6 +315,7 @@ class MainWindow(QMainWindow):
             self.verdict.clear()
             self.archetype.clear()
             self.start.refresh()
+        self.driver.follow()
         self._show_zoom()
         self.refresh_actions()
 

@@ -101,10 +101,12 @@ def jobs_told(spark: SparkSession, run: str, tell: Callable[[Event], None]) -> I
     thread.start()
     try:
         yield
-    finally:
-        stop.set()
-        thread.join()
-        look()
+    except BaseException:
+        stop.set()  # whoever stops a run need not wait for Spark's last word
+        raise
+    stop.set()
+    thread.join()
+    look()
 
 
 def _shape(event: SparkJob) -> tuple[Any, ...]:
