@@ -57,6 +57,8 @@ class RunStarted(Event):
     units: dict[str, dict[str, Any]]  # id → nodes, reads, result
     queues: dict[str, dict[str, Any]] = field(default_factory=dict)  # id → producer, consumer, capacity_packs, link
     resumed: bool = False  # the log goes on after a kill
+    settings: dict[str, Any] = field(default_factory=dict)  # pack_rows, queue_packs, slot_ms, theta, memory_bytes …
+    refreshed: dict[str, float | None] = field(default_factory=dict)  # target → as of when it holds data, before this
     protocol: int = PROTOCOL_VERSION
 
 
@@ -200,6 +202,54 @@ class RunFinished(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunPaused(Event):
+    """No unit is picked any more. `running` are still in their turns; the event comes again once they have ended."""
+
+    running: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStepped(Event):
+    """A paused run may take one decision more; it stays paused."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResumed(Event):
+    """A paused run goes on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeedChanged(Event):
+    """A simulated run goes at another pace: simulated seconds in one of ours, None is as fast as it can."""
+
+    speed: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkJob(Event):
+    """A Spark job of a unit began (`running`) or ended (`succeeded`, `failed`), with its stages."""
+
+    job: int
+    unit: str
+    status: str
+    started: float | None  # seconds since 1970
+    ended: float | None
+    stages: list[dict[str, Any]]  # stage, name, tasks, tasks_done, status
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableStaleness(Event):
+    """How stale a table is at this moment, after a refresh or at the start (streaming warehouse, section 2.3).
+
+    Until the next event of the table its staleness grows as time passes.
+    """
+
+    table: str
+    staleness: float  # seconds
+    bound: float | None = None  # seconds, that it should not exceed
+
+
+@dataclass(frozen=True, kw_only=True)
 class Remark(Event):
     """Something worth telling that no other event says."""
 
@@ -258,6 +308,26 @@ def _drop_cut_off(path: Path) -> None:
         content = file.read()
         if content and not content.endswith(b"\n"):
             file.truncate(content.rfind(b"\n") + 1)
+
+
+class LogTail:
+    """Reads what a log grows by, whole lines only: the last one of a run under way may not be all there yet."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._at = 0
+
+    def lines(self) -> list[bytes]:
+        """The lines that were added since the last look. A log that is not there yet has none."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._at)
+                added = file.read()
+        except FileNotFoundError:
+            return []
+        whole = added.rfind(b"\n") + 1
+        self._at += whole
+        return added[:whole].splitlines()
 
 
 @dataclass
