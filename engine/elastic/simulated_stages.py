@@ -167,6 +167,7 @@ class Buffers:
         self._dealer = Dealer(limits.buffer.distribution, limits.sources)
         number = limits.buffer.nodes.min
         self.memory = np.zeros(number)
+        self.peaks = np.zeros(number)  # of memory, since the last sample
         self.disk = np.zeros(number)
         self.swapping = np.zeros(number, dtype=bool)
 
@@ -177,6 +178,7 @@ class Buffers:
     def step(self, seconds: float, rows: float) -> None:
         """Rows come in; buffers that are half full swap."""
         self.memory += self._dealer.deal(rows * self._row_mb, self.memory)
+        np.maximum(self.peaks, self.memory, out=self.peaks)
         # As the stage's own `swaps` says, for all nodes at once.
         full = self.memory > self._limits.memory_mb * self._limits.swap_share
         self.swapping = full | (self.swapping & (self.memory > 0))
@@ -196,6 +198,7 @@ class Buffers:
         more = np.zeros(number)
         self.memory, self.disk = np.concatenate([self.memory, more]), np.concatenate([self.disk, more])
         self.swapping = np.concatenate([self.swapping, np.zeros(number, dtype=bool)])
+        self.peaks = self.memory.copy()
 
     def remove(self, leaves: Sequence[int], takes_over: Sequence[int]) -> None:
         """A buffer's data go to another's disk."""
@@ -203,6 +206,7 @@ class Buffers:
         self.memory = np.delete(self.memory, list(leaves))
         self.disk = disk - self.memory
         self.swapping = np.delete(self.swapping, list(leaves))
+        self.peaks = self.memory.copy()
 
     @property
     def rows(self) -> float:

@@ -120,7 +120,7 @@ class Simulation:
                 self.sample(now)
         result = self.result
         result.loaded_rows = self._star.rows + self._star.removed - self._star.first_rows
-        result.waiting_rows = result.generated_rows - result.loaded_rows
+        result.waiting_rows = self.rows() - result.loaded_rows
         return result
 
     def step(self, now: float) -> None:
@@ -151,7 +151,7 @@ class Simulation:
         seen = Sample(
             extraction_s=self._extraction.times.tolist(),
             queues_mb=queues.tolist(),
-            memory_mb=self._buffers.memory.tolist(),
+            memory_mb=self._buffers.peaks.tolist(),
             disk_mb=self._buffers.disk.tolist(),
             switch_rows_s=[self._star.rate_rows_s / switches] * switches,
             load_s=self._star.load_s,
@@ -159,6 +159,7 @@ class Simulation:
         )
         self._tell_point(now, seen)
         self._transformation.peaks = self._transformation.queues.copy()
+        self._buffers.peaks = self._buffers.memory.copy()
         for order in self.scaler.sample(now, seen):
             self._begin(now, order)
 

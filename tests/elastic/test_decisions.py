@@ -17,15 +17,15 @@ OUT, IN, KEEP = Action.OUT, Action.IN, Action.KEEP
     ("times", "limits", "action", "reason"),
     [
         # Figure 3: with a limit, and without one by the next extraction instant.
-        ([0.4, 1.01], {"limit_s": 1}, OUT, "took 1.01 s, more than its limit of 1 s"),
+        ([0.4, 1.01], {"limit_s": 1}, OUT, "took 1.010 s, more than its limit of 1 s"),
         ([0.6, 1.0], {"limit_s": 1}, KEEP, "within 1 s"),
         ([3.2], {}, OUT, "not done by the next instant, after 3 s"),
         ([2.9, 2.9], {}, KEEP, "within 3 s"),
         # Figure 4: half of the limit (or of the frequency) minus X, of two nodes at least.
-        ([0.39, 0.3, 0.9], {"limit_s": 1, "margin_s": 0.1}, IN, "less than half of the limit minus X (0.40 s)"),
+        ([0.39, 0.3, 0.9], {"limit_s": 1, "margin_s": 0.1}, IN, "less than half of the limit minus X (0.400 s)"),
         ([0.45, 0.45, 0.9], {"limit_s": 1, "margin_s": 0.1}, KEEP, "within 1 s"),
         ([0.1, 0.9], {"limit_s": 1}, KEEP, "within 1 s"),
-        ([1.4, 1.3], {}, IN, "less than half of the frequency minus X (1.50 s)"),
+        ([1.4, 1.3], {}, IN, "less than half of the frequency minus X (1.500 s)"),
         ([], {}, KEEP, "nothing was extracted yet"),
     ],
 )
@@ -110,7 +110,7 @@ def test_switch(rates, action, reason):
     [
         (61, 60, OUT, "limit of 60 s: rebalance"),
         (60, 60, KEEP, "within 60 s"),
-        (24, 60, IN, "less than half of the limit minus X (25.00 s)"),
+        (24, 60, IN, "less than half of the limit minus X (25.000 s)"),
         (25, 60, KEEP, "within 60 s"),
         (61, None, KEEP, "has no limit"),
         (None, 60, KEEP, "yet"),

@@ -15,20 +15,20 @@ def decide(times_s: Sequence[float], limits: Extraction) -> Decision:
     longest = max(times_s)
     if limits.limit_s is not None:
         if longest > limits.limit_s:
-            return out(f"an extraction took {longest:.2f} s, more than its limit of {limits.limit_s:g} s")
+            return out(f"an extraction took {longest:.3f} s, more than its limit of {limits.limit_s:g} s")
     elif longest > limits.every_s:
         return out(
-            f"an extraction took {longest:.2f} s and was not done by the next instant, after {limits.every_s:g} s"
+            f"an extraction took {longest:.3f} s and was not done by the next instant, after {limits.every_s:g} s"
         )
     threshold = limits.longest_s / 2 - limits.margin_s
     low = low_pairs(times_s, threshold)
     if low is None:
-        return keep(f"the longest extraction took {longest:.2f} s, within {limits.longest_s:g} s")
+        return keep(f"the longest extraction took {longest:.3f} s, within {limits.longest_s:g} s")
     first, second = times_s[low[0][0]], times_s[low[1][0]]
     what = "the limit" if limits.limit_s is not None else "the frequency"
     return Decision(
         Action.IN,
-        f"two extractions took {first:.2f} and {second:.2f} s, less than half of {what} minus X "
-        f"({threshold:.2f} s): one node takes over the other's sources",
+        f"two extractions took {first:.3f} and {second:.3f} s, less than half of {what} minus X "
+        f"({threshold:.3f} s): one node takes over the other's sources",
         *low,
     )

@@ -13,9 +13,9 @@ def decide(load_s: float | None, limits: Warehouse) -> Decision:
     if limits.load_limit_s is None:
         return keep("a load has no limit")
     if load_s > limits.load_limit_s:
-        return out(f"a load took {load_s:.2f} s, more than its limit of {limits.load_limit_s:g} s: rebalance")
+        return out(f"a load took {load_s:.3f} s, more than its limit of {limits.load_limit_s:g} s: rebalance")
     threshold = limits.load_limit_s / 2 - limits.margin_s
     if load_s < threshold:
-        reason = f"a load took {load_s:.2f} s, less than half of the limit minus X ({threshold:.2f} s)"
+        reason = f"a load took {load_s:.3f} s, less than half of the limit minus X ({threshold:.3f} s)"
         return Decision(Action.IN, reason)
-    return keep(f"a load took {load_s:.2f} s, within {limits.load_limit_s:g} s")
+    return keep(f"a load took {load_s:.3f} s, within {limits.load_limit_s:g} s")

@@ -14,10 +14,10 @@ def decide(average_s: float | None, limits: Warehouse) -> Decision:
         return keep("a query has no limit")
     if average_s > limits.query_limit_s:
         return out(
-            f"queries took {average_s:.2f} s on average, more than their limit of {limits.query_limit_s:g} s: rebalance"
+            f"queries took {average_s:.3f} s on average, more than their limit of {limits.query_limit_s:g} s: rebalance"
         )
     threshold = limits.query_limit_s / 2 - limits.margin_s
     if average_s < threshold:
-        reason = f"queries took {average_s:.2f} s on average, less than half of the limit minus X ({threshold:.2f} s)"
+        reason = f"queries took {average_s:.3f} s on average, less than half of the limit minus X ({threshold:.3f} s)"
         return Decision(Action.IN, reason)
-    return keep(f"queries took {average_s:.2f} s on average, within {limits.query_limit_s:g} s")
+    return keep(f"queries took {average_s:.3f} s on average, within {limits.query_limit_s:g} s")
