@@ -35,7 +35,7 @@ def step(window: MainWindow) -> None:
 
 
 @command("run.resume", "Resume", "Run", shortcut="F12", icon="run_resume", section=1,
-         enabled=lambda w: w.runs.state in ("paused", "interrupted"))  # fmt: skip
+         enabled=lambda w: w.runs.state == "paused" or w.runs.is_resumable())  # fmt: skip
 def resume(window: MainWindow) -> None:
     window.driver.resume()
 

@@ -207,4 +207,10 @@ class RunBar(QToolBar):
         colors = theme()
         name = COLORS.get(self._state, "faint")
         self.dot.setStyleSheet(f"color: {getattr(colors, name).name()}; font-size: 15px;")
+        self.slider.setStyleSheet(
+            f"QSlider::groove:horizontal {{ height: 4px; border-radius: 2px; background: {colors.border.name()}; }}"
+            f"QSlider::sub-page:horizontal {{ border-radius: 2px; background: {colors.accent.name()}; }}"
+            f"QSlider::handle:horizontal {{ width: 14px; margin: -5px 0; border-radius: 7px; "
+            f"background: {colors.accent.name()}; }}"
+        )
         self.more_button.setIcon(action_icon("run_settings"))

@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from designer.editor import Editor
 from designer.link.client import EngineClient
+from designer.text import tr
 from engine.control import is_alive
 from engine.events import LogTail
 
@@ -52,6 +53,7 @@ class RunController(QObject):
         self._tail: LogTail | None = None
         self._command: int | None = None
         self._ticks = 0
+        self._said: str | None = None  # how the log says that the run ended
         self._timer = QTimer(self)
         self._timer.setInterval(TAIL_MS)
         self._timer.timeout.connect(self.look)
@@ -79,11 +81,15 @@ class RunController(QObject):
         self._begin(editor or self.editor, self.policy)
         self._command = self.engine.send("resume", run=run)
 
+    def is_resumable(self) -> bool:
+        """Whether the run in front was interrupted and can be finished; a simulated one is simulated anew."""
+        return self.state == "interrupted" and self.facts.get("backend") == "spark"
+
     def _begin(self, editor: Editor | None, policy: str) -> None:
         self._timer.stop()
         self.editor, self.policy = editor, policy
         self.log_path = self.run_id = self._tail = None
-        self.facts = {}
+        self.facts, self._said = {}, None
         self._become("starting")
 
     def pause(self) -> None:
@@ -163,8 +169,10 @@ class RunController(QObject):
                 self._become("paused")
             case "run-resumed":
                 self._become("running")
-            case "run-finished":
+            case "run-finished" if self._command is None:
                 self._end(str(event.get("status")))
+            case "run-finished":  # of ours the engine says so too, once all of it is written down
+                self._said = str(event.get("status"))
 
     # -- what the engine says
 
@@ -186,7 +194,10 @@ class RunController(QObject):
     def _engine_is(self, state: str) -> None:
         if state in ("lost", "off") and self._command is not None and self.state in UNDER_WAY:
             self.look()
-            self._end("interrupted", "the engine process died; Resume goes on from where it was")
+            if self._said is not None:
+                self._end(self._said)
+            else:
+                self._end("interrupted", tr("The engine process died; Resume goes on from where the run was."))
 
     def _end(self, status: str, message: object = None) -> None:
         if self.state not in UNDER_WAY:

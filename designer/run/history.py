@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from designer.run.trend import Trend
 
 MOST = 500  # runs, the newest
+LAST_BYTES = 8192  # of a log, in which its last line is
 KEY = Qt.ItemDataRole.UserRole
 ROLES = {"done": "ok", "simulated": "ok", "failed": "error", "cancelled": "muted", "interrupted": "error",
          "running": "accent"}  # fmt: skip
@@ -63,9 +65,16 @@ class _Read(QRunnable):
 
 def status_of(record: RunRecord) -> str:
     """A run's status; one that the store takes for running and whose process is gone was interrupted."""
-    if record.status == "running" and not is_alive(Path(record.folder)):
+    folder = Path(record.folder)
+    if record.status != "running" or is_alive(folder):
+        return record.status
+    try:  # it may have ended since the store was read
+        with (folder / LOG).open("rb") as file:
+            file.seek(-min(LAST_BYTES, file.seek(0, 2)), 2)
+            last = json.loads(file.read().splitlines()[-1])
+        return str(last["status"]) if last["event"] == "run-finished" else "interrupted"
+    except (OSError, ValueError, LookupError, TypeError):
         return "interrupted"
-    return record.status
 
 
 class RunsPanel(QWidget):
@@ -96,7 +105,7 @@ class RunsPanel(QWidget):
         self.tree.setSortingEnabled(True)
         self.tree.setAccessibleName(tr("Runs"))
         self.tree.setHeaderLabels([tr("Begun"), tr("Workflow"), tr("Status"), tr("Seconds"), tr("Policy"),
-                                   tr("Granularity"), tr("Peak queue memory"), tr("Run")])  # fmt: skip
+                                   tr("Granularity"), tr("Peak memory"), tr("Run")])  # fmt: skip
         self.tree.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.tree.setAlternatingRowColors(True)
         self.tree.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
@@ -118,7 +127,7 @@ class RunsPanel(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addLayout(row)
-        layout.addWidget(split)
+        layout.addWidget(split, 1)
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
         self._soon.setInterval(700)
@@ -135,7 +144,7 @@ class RunsPanel(QWidget):
 
             self.trend = Trend()
             self._split.addWidget(self.trend)
-            self._split.setSizes([800, 380])
+            self._split.setSizes([900, 340])
             self._split.setStretchFactor(0, 1)
         if not self._read:
             self.refresh()

@@ -48,6 +48,7 @@ class Trend(pg.PlotWidget):
             item.addLegend(offset=(-4, 4), labelTextSize="8pt")
         item.legend.setLabelTextColor(colors.muted)
         item.legend.clear()
+        item.getAxis("bottom").setTickSpacing(max(1, len(self.runs) // 8), 1)
         kinds: dict[str, list[int]] = {}
         for at, run in enumerate(self.runs):
             simulated = " (simulated)" if run.status == "simulated" else ""

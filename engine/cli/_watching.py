@@ -78,7 +78,7 @@ def bar(queue: QueueState) -> Text:
     if fill is None:
         return Text("staged".ljust(BAR), "dim")
     full = min(BAR, round(fill * BAR)) or 1
-    return Text("█" * full, queue.level) + Text("░" * (BAR - full), "dim")
+    return Text.assemble(("█" * full, queue.level), ("░" * (BAR - full), "dim"))
 
 
 def _head(recording: RunRecording, state: RunState, status: str) -> Text:
