@@ -16,14 +16,16 @@ from PySide6.QtWidgets import (
     QMainWindow,
     QMessageBox,
     QPushButton,
+    QSizePolicy,
     QTableWidget,
     QTableWidgetItem,
     QVBoxLayout,
     QWidget,
 )
 
+from designer.monitor.panel import key_text
 from designer.monitor.panels.activity import ActivityPanel
-from designer.monitor.panels.memory import MemoryPanel
+from designer.monitor.panels.memory import OTHERS, SHOWN, MemoryPanel
 from designer.monitor.player import Conductor, Player
 from designer.monitor.scrubber import Scrubber
 from designer.monitor.units import bytes_text, count_text, seconds_text
@@ -31,6 +33,7 @@ from designer.text import tr
 from designer.theme.icons import program_icon
 from designer.theme.theme import theme, themes
 from engine.recording.compare import Comparison
+from engine.recording.series import largest
 
 HEADS = ("Run", "Policy", "Status", "Time", "Average memory", "Peak memory", "Average packs", "Peak packs", "Turns",
          "Spills")  # fmt: skip
@@ -57,6 +60,10 @@ class CompareWindow(QMainWindow):
         self._set_up_table()
         layout.addLayout(self._tools())
         layout.addWidget(self.table)
+        self.key = QLabel()
+        self.key.setWordWrap(True)
+        self.key.setContentsMargins(14, 10, 14, 0)
+        layout.addWidget(self.key)
         columns = QHBoxLayout()
         columns.setSpacing(1)
         self.titles: list[QLabel] = []
@@ -96,6 +103,7 @@ class CompareWindow(QMainWindow):
         table = self.table
         table.setHorizontalHeaderLabels([tr(head) for head in HEADS])
         table.verticalHeader().hide()
+        table.setStyleSheet("QTableWidget::item { padding: 0 12px; } QHeaderView::section { padding: 6px 12px; }")
         table.setShowGrid(False)
         table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
         table.setSelectionMode(QTableWidget.SelectionMode.NoSelection)
@@ -114,8 +122,10 @@ class CompareWindow(QMainWindow):
         title = QLabel()
         title.setContentsMargins(14, 10, 14, 0)
         memory, activity = MemoryPanel(player), ActivityPanel(player)
+        memory.shows_key = False
         for panel in (memory, activity):
             panel.set_scale(self.scale)
+            panel.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
         column.addWidget(title)
         column.addWidget(memory, 1)
         column.addWidget(activity, 1)
@@ -157,9 +167,29 @@ class CompareWindow(QMainWindow):
             )
         height = self.table.horizontalHeader().sizeHint().height()
         self.table.setFixedHeight(height + self.table.rowCount() * self.table.verticalHeader().defaultSectionSize() + 4)
+        self._share(found)
+
+    def _share(self, found: Comparison) -> None:
+        """One height and one set of coloured queues for all memory panels."""
+        most: dict[str, float] = {}
+        for recording in found.recordings:
+            for queue, size in largest(recording).items():
+                most[queue] = max(size, most.get(queue, 0.0))
+        ranking = sorted(most, key=lambda queue: -most[queue])
+        changed = False
         for panel in self.memory:
             measure = panel.measure.currentData()
-            panel.least_top = max((getattr(one, f"max_{measure}") for one in found.figures), default=0.0)
+            top = max((getattr(one, f"max_{measure}") for one in found.figures), default=0.0)
+            if (panel.least_top, panel.ranking) != (top, ranking):
+                panel.least_top, panel.ranking = top, ranking
+                panel.draw_again()
+                changed = True
+        first = self.memory[0] if self.memory else None
+        if changed and first is not None and first.recording is not None:
+            shown = [queue for queue in first.recording.queues.names if queue in ranking[:SHOWN]]
+            entries = [(first.colours.queue(queue), first.queue_text(queue)) for queue in shown]
+            more = [(theme().faint, first.queue_text(OTHERS))] if len(ranking) > SHOWN else []
+            self.key.setText(key_text([*entries, *more], self.scale))
 
     # -- exporting
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Sequence
 from functools import cache
 from html import escape
 from typing import ClassVar
@@ -78,21 +79,14 @@ class Panel(QWidget):
 
     def key_of(self, *entries: tuple[QColor, str]) -> None:
         """What the colours stand for, in words."""
-        size, text = round(12 * self.scale), theme().text.name()
         self.key.setVisible(bool(entries))
-        self.key.setText(
-            " &nbsp; ".join(
-                f'<span style="white-space:nowrap;font-size:{size}px;color:{text}">'
-                f'<span style="color:{color.name()}">■</span>&nbsp;{escape(words).replace(" ", "&nbsp;")}</span>'
-                for color, words in entries
-            )
-        )
+        self.key.setText(key_text(entries, self.scale))
 
     def set_scale(self, scale: float) -> None:
         """Fonts and lines for a desk, or for the back row."""
         self.scale = scale
         self.restyle()
-        self._draw_soon()
+        self.draw_again()
 
     def font_of(self, pixels: int, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
         """The program's font at a size that grows with the panel's scale."""
@@ -120,13 +114,14 @@ class Panel(QWidget):
         self.headline.clear()
         self.key.hide()
         self.begin()
-        self._draw_soon()
+        self.draw_again()
 
     def _restyle(self) -> None:
         self.restyle()
-        self._draw_soon()
+        self.draw_again()
 
-    def _draw_soon(self) -> None:
+    def draw_again(self) -> None:
+        """Draw once more, now if it is seen."""
         self._stale = True
         if self.isVisible():
             self._draw_if_seen()
@@ -160,6 +155,16 @@ class Panel(QWidget):
         if len(nodes) == 1 and sum(one.get("title") == title for one in recording.started.nodes.values()) > 1:
             return unit  # several have that title
         return title if len(nodes) == 1 else f"{title} +{len(nodes) - 1}"
+
+
+def key_text(entries: Sequence[tuple[QColor, str]], scale: float) -> str:
+    """Colours with their words, as rich text."""
+    size, text = round(12 * scale), theme().text.name()
+    return " &nbsp; ".join(
+        f'<span style="white-space:nowrap;font-size:{size}px;color:{text}">'
+        f'<span style="color:{color.name()}">■</span>&nbsp;{escape(words).replace(" ", "&nbsp;")}</span>'
+        for color, words in entries
+    )
 
 
 @cache

@@ -99,7 +99,7 @@ class TimePlot(Panel):
         self.plot.addItem(self.empty, ignoreBounds=True)
         self.view.sigRangeChangedManually.connect(self._zoomed)
         self.plot.scene().sigMouseClicked.connect(self._clicked)
-        player.span.changed.connect(self._draw_soon)
+        player.span.changed.connect(self.draw_again)
         self.body.addWidget(self.plot, 1)
         self.restyle()
 

@@ -30,20 +30,14 @@ def curves(title: str, series: Mapping[str, tuple[Sequence[float], Sequence[floa
     for tick in ticks:
         _, y = at(0, tick)
         parts.append(f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}" stroke="#e4e8ee"/>')
-        parts.append(
-            f'<text x="{LEFT - 10}" y="{y + 5:.1f}" text-anchor="end" font-size="14" {_TEXT}>{_size(tick)}</text>'
-        )
+        parts.append(_text(LEFT - 10, y + 5, _size(tick), "end"))
     x = float(LEFT)
     for number, (name, (times, values)) in enumerate(series.items()):
         colour = COLOURS[number % len(COLOURS)]
         points = " ".join("{:.1f},{:.1f}".format(*at(t, v)) for t, v in zip(times, values, strict=True))
-        parts.append(
-            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2" stroke-linejoin="round"/>'
-        )
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts.append(f'<rect x="{x:.0f}" y="34" width="14" height="14" rx="3" fill="{colour}"/>')
-        parts.append(
-            f'<text x="{x + 20:.0f}" y="46" font-size="15" font-family="system-ui, sans-serif">{escape(name)}</text>'
-        )
+        parts.append(_text(x + 20, 46, name, "start"))
         x += 44 + 10 * len(name)
     return "\n".join([*parts, *_time_axis(end, height - bottom), "</svg>"])
 
@@ -59,9 +53,7 @@ def xray(title: str, names: Sequence[str], grid: NDArray[np.float64], end: float
         if number % 2 == 0:
             parts.append(f'<rect x="{LEFT}" y="{y}" width="{width}" height="{lane}" fill="#f3f4f7"/>')
         shown = name if len(name) <= 20 else name[:19] + "…"
-        parts.append(
-            f'<text x="{LEFT - 10}" y="{y + 15}" text-anchor="end" font-size="13" {_TEXT}>{escape(shown)}</text>'
-        )
+        parts.append(_text(LEFT - 10, y + 15, shown, "end"))
         colour = COLOURS[number % len(COLOURS)]
         for first, last, strength in _runs(grid[number]):
             x, wide = LEFT + width * first / grid.shape[1], width * (last - first) / grid.shape[1]
@@ -99,14 +91,16 @@ def _time_axis(end: float, y: float) -> list[str]:
     for tick in _ticks(end or 1.0, 8):
         if tick <= end * 1.001:
             x = LEFT + (WIDTH - LEFT - RIGHT) * tick / max(end, 1e-9)
-            parts.append(
-                f'<text x="{x:.1f}" y="{y + 20:.0f}" text-anchor="middle" font-size="14" {_TEXT}>{tick:g}</text>'
-            )
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    parts.append(
-        f'<text x="{middle}" y="{y + 38:.0f}" text-anchor="middle" font-size="14" {_TEXT}>seconds since the start</text>'
-    )
+            parts.append(_text(x, y + 20, f"{tick:g}", "middle"))
+    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, y + 38, "seconds since the start", "middle"))
     return parts
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="14" {_FONT} fill="#5c6675">'
+        f"{escape(text)}</text>"
+    )
 
 
 def _ticks(most: float, count: int = 5) -> list[float]:

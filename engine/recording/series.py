@@ -71,6 +71,17 @@ def memory(recording: RunRecording, measure: str, start: float, stop: float, poi
     return Memory(times[rows], total[kept], queues)
 
 
+def largest(recording: RunRecording) -> dict[str, float]:
+    """The most bytes that each queue ever held, the largest first."""
+    names = recording.queues.names
+    most = np.zeros(len(names))
+    which, size = recording.held["queue"], recording.held["bytes"]
+    count = min(len(which), len(size))
+    np.maximum.at(most, which[:count].astype(np.int64), size[:count])
+    order = np.argsort(-most, kind="stable").tolist()
+    return {names[number]: float(most[number]) for number in order if most[number] > 0}
+
+
 def activity(recording: RunRecording, edges: Floats) -> NDArray[np.float64]:
     """For each unit, the part of each span between two edges in which it was active."""
     widths = np.maximum(np.diff(edges), 1e-12)

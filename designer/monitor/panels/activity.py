@@ -169,7 +169,7 @@ class ActivityPanel(TimePlot):
 
     def resizeEvent(self, event: object) -> None:
         self.labels = []
-        self._draw_soon()
+        self.draw_again()
 
 
 AXIS_ROOM = 112  # pixels of a lane's name

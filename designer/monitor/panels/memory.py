@@ -32,6 +32,8 @@ class MemoryPanel(TimePlot):
     def __init__(self, player: Player) -> None:
         self.curves: dict[str, pg.PlotCurveItem] = {}
         self.drawn: Memory | None = None
+        self.ranking: list[str] = []
+        self.shows_key = True
         super().__init__(player)
         self.measure = self._choice(MEASURES, (tr("Bytes"), tr("Packs"), tr("Rows")))
         self.style_ = self._choice(STYLES, (tr("Stacked"), tr("Lines"), tr("Total")))
@@ -58,7 +60,7 @@ class MemoryPanel(TimePlot):
 
     def _again(self) -> None:
         self.restyle()
-        self._draw_soon()
+        self.draw_again()
 
     def begin(self) -> None:
         for curve in self.curves.values():
@@ -129,6 +131,8 @@ class MemoryPanel(TimePlot):
     def _chosen(self, found: Memory) -> dict[str, Any]:
         """The largest queues by their own, the others summed up; in the order of the flow."""
         ranked = sorted(found.queues, key=lambda name: -float(found.queues[name].max()))
+        if self.ranking:  # that of several runs, so that the same queues have a colour in each
+            ranked = [name for name in self.ranking if name in found.queues]
         kept = set(ranked[:SHOWN])
         shown = {name: values for name, values in found.queues.items() if name in kept}
         if len(ranked) > SHOWN:
@@ -167,6 +171,8 @@ class MemoryPanel(TimePlot):
         if named == self._named:
             return
         self._named = named
+        if not self.shows_key:
+            return
         faint = theme().faint
         self.key_of(*((faint if name == OTHERS else self.colours.queue(name), self.queue_text(name)) for name in named))
 
