@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from engine.cli.store import json_option, print_json, store_option
+from engine.cli.store import json_option, opened, print_json, store_option
 from engine.errors import BadInput
 
 if TYPE_CHECKING:
@@ -40,9 +40,15 @@ def command(runs: tuple[str, ...], page: Path | None, table: Path | None, as_jso
 
 def _recorded(run: str, place: str | None) -> RunRecording:
     from engine.recording.recording import RunRecording
-    from engine.store.runs import run_log
 
-    recording = RunRecording.load(run_log(run, place))
+    path = Path(run)
+    if not path.exists():
+        with opened(place) as store:
+            record = store.get_run(run)
+        if record is None:
+            raise BadInput(f"{run}: there is no such run, folder or log; `papilio history` lists the runs")
+        path = Path(record.folder)
+    recording = RunRecording.load(path)
     if recording.damage is not None:
         click.secho(recording.damage, fg="yellow", err=True)
     if recording.started is None:
@@ -54,14 +60,15 @@ def _print(comparison: Comparison) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("Run", "Policy", "Status", "Seconds", "Average MB", "Peak MB", "Average packs", "Peak packs", "Turns")
-    for column in table.columns[3:]:
+    table = Table("Run", "Policy", "s", "MB avg", "peak", "Packs avg", "peak", "Turns")
+    table.columns[0].no_wrap = table.columns[1].no_wrap = True
+    for column in table.columns[2:]:
         column.justify = "right"
     for one in comparison.figures:
+        ended = "" if one.status == "done" else f" ({one.status})"
         table.add_row(
-            one.run,
-            f"{one.policy} / {one.granularity}",
-            one.status,
+            one.run + ended,
+            f"{one.policy} {one.granularity}",
             f"{one.seconds:.2f}",
             f"{one.avg_bytes / 1e6:,.2f}",
             f"{one.max_bytes / 1e6:,.2f}",
