@@ -60,7 +60,7 @@ def _print(comparison: Comparison) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("Run", "Policy", "s", "MB avg", "peak", "Packs avg", "peak", "Turns")
+    table = Table("Run", "Policy", "s", "MB", "peak", "Packs", "peak", "Turns", title="Queues: average and peak")
     table.columns[0].no_wrap = table.columns[1].no_wrap = True
     for column in table.columns[2:]:
         column.justify = "right"
@@ -68,11 +68,11 @@ def _print(comparison: Comparison) -> None:
         ended = "" if one.status == "done" else f" ({one.status})"
         table.add_row(
             one.run + ended,
-            f"{one.policy} {one.granularity}",
+            one.policy,
             f"{one.seconds:.2f}",
             f"{one.avg_bytes / 1e6:,.2f}",
             f"{one.max_bytes / 1e6:,.2f}",
-            f"{one.avg_packs:,.1f}",
+            f"{one.avg_packs:,.0f}",
             f"{one.max_packs:,}",
             f"{one.activations:,}",
         )
