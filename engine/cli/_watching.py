@@ -65,9 +65,9 @@ def sparkline(values: list[float], width: int = SPARK_WIDTH) -> str:
     """The largest value of each part of a series, as small bars."""
     if not values:
         return ""
-    parts = [values[at * len(values) // width : max(at * len(values) // width + 1, (at + 1) * len(values) // width)]
-             for at in range(min(width, len(values)))]  # fmt: skip
-    tops = [max(part) for part in parts if part]
+    width, count = min(width, len(values)), len(values)
+    parts = [values[at * count // width : (at + 1) * count // width] for at in range(width)]
+    tops = [max(part) for part in parts]
     most = max(tops) or 1.0
     return "".join(SPARKS[min(len(SPARKS) - 1, round(top / most * (len(SPARKS) - 1)))] for top in tops)
 

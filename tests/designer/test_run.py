@@ -16,6 +16,7 @@ from designer.run.presets import Presets
 from designer.window.window import MainWindow
 from engine.events import LogReader, RunFinished, RunPaused, UnitDecided
 from engine.model.file import load
+from engine.model.workflow import Workflow
 from engine.store import MetadataStore
 from tests.designer.conftest import opened
 from tests.designer.examples import FIG1, small
@@ -89,24 +90,22 @@ def test_code_that_came_with_the_file_runs_only_if_the_person_says_so(
     window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    document = small()
+    code = {"code": "def transform(input):\n    return input\n", "columns": {"a": "int"}}
+    nodes = {
+        "rows": {"operator": "csv_source", "settings": {"path": "in.csv", "columns": {"a": "int"}}},
+        "own": {"operator": "python", "settings": code},
+        "table": {"operator": "parquet_target", "settings": {"path": "out"}},
+    }
+    edges = [{"from": "rows", "to": "own"}, {"from": "own", "to": "table"}]
+    document = Document(Workflow.model_validate({"papilio": 1, "nodes": nodes, "edges": edges}), window.catalogue)
     opened(window, document)
-    assert window.editor is not None
-    code = "def transform(input):\n    return input\n"
-    window.editor.push(
-        changes.disconnect(document, [edge for edge in document.workflow.edges if edge.target == "more"])
-    )
-    window.editor.push(changes.change_operator(document, "more", "python"))
-    window.editor.push(changes.connect(document, "some", "match", "more", "input"))
-    settings = {"code": code, "columns": {"a": "int", "b": "string"}}
-    window.editor.push(changes.set_settings(document, "more", settings))
-    (Path.cwd() / "in.csv").write_text("a,b\n1,x\n")
     window.driver.bar.choose("Fast")
     window.run("run.run")
     assert window.runs.state == "idle", "nothing runs before the person has said so"
+    assert "cannot run" not in window.statusBar().currentMessage(), window.statusBar().currentMessage()
     box = window.driver.question
     texts = {button.text(): button for button in box.buttons()}
-    assert "more" in box.text()
+    assert "own" in box.text()
     assert not texts["Trust this file"].isEnabled(), "it has no file yet"
     asked = []
     window.runs.run = lambda editor, settings, parameters: asked.append(settings)  # type: ignore[method-assign]
