@@ -67,6 +67,12 @@ def history(window: MainWindow) -> None:
     window.show_dock("runs")
 
 
+@command("run.compare", "Compare the selected runs", "Run", shortcut="Ctrl+Shift+H", icon="compare", section=3,
+         enabled=lambda w: len(w.driver.history.chosen()) > 1)  # fmt: skip
+def compare(window: MainWindow) -> None:
+    window.driver.history.compare()
+
+
 @command("run.attach", "Watch a run of another process…", "Run", section=3)
 def attach(window: MainWindow) -> None:
     window.driver.ask_attach()
