@@ -25,11 +25,17 @@ class Chart:
     xs: Sequence[float | str] = field(default_factory=list)
     bars: bool = False
     log_y: bool = False
+    errors: Mapping[str, Sequence[float]] = field(default_factory=dict)  # of lines: how far each point may be off
 
 
 def draw(chart: Chart) -> str:
     """The chart as an SVG document."""
     values = [value for some in chart.series.values() for value in some if math.isfinite(value)]
+    values += [
+        value + error
+        for name, errors in chart.errors.items()
+        for value, error in zip(chart.series[name], errors, strict=True)
+    ]
     scale = _Scale(chart, values)
     body = [*_axes(chart, scale), *(_bars if chart.bars else _lines)(chart, scale), *_legend(chart)]
     head = (
@@ -98,7 +104,8 @@ def _axes(chart: Chart, scale: _Scale) -> Iterable[str]:
 
 
 def _lines(chart: Chart, scale: _Scale) -> Iterable[str]:
-    for colour, values in zip(_colours(chart), chart.series.values(), strict=True):
+    for colour, (name, values) in zip(_colours(chart), chart.series.items(), strict=True):
+        yield from _error_bars(chart, scale, colour, values, chart.errors.get(name, ()))
         points = [
             (scale.x(index, x), scale.y(value))
             for index, (x, value) in enumerate(zip(chart.xs, values, strict=False))
@@ -107,6 +114,19 @@ def _lines(chart: Chart, scale: _Scale) -> Iterable[str]:
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
         yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points)
+
+
+def _error_bars(
+    chart: Chart, scale: _Scale, colour: str, values: Sequence[float], errors: Sequence[float]
+) -> Iterable[str]:
+    """A whisker through each point, from one error below it to one above."""
+    for index, (x, value, error) in enumerate(zip(chart.xs, values, errors, strict=False)):
+        if math.isfinite(value) and error > 0 and value - error > 0:
+            at, high, low = scale.x(index, x), scale.y(value + error), scale.y(value - error)
+            yield (
+                f'<path d="M{at:.1f} {high:.1f}V{low:.1f}M{at - 3:.1f} {high:.1f}h6M{at - 3:.1f} {low:.1f}h6" '
+                f'fill="none" stroke="{colour}"/>'
+            )
 
 
 def _bars(chart: Chart, scale: _Scale) -> Iterable[str]:
