@@ -51,8 +51,8 @@ def experiment(options: Options) -> Report:
                 "EDF-partitioned performs the worst, worse than Random, because it wastes processing resources",
                 set(full) <= set(worst),
                 f"the worst at {', '.join(f'{100 * at:g} %' for at in worst)}; "
-                f"{found.both(PARTITIONED, RANDOM, 0.95)}; {found.both(PARTITIONED, RANDOM, past)}. Past 100 % no track "
-                "is ever idle and nothing is wasted: there the order of the jobs counts, and Random's is no better",
+                f"{found.both(PARTITIONED, RANDOM, 0.95)}; {found.both(PARTITIONED, RANDOM, past)}. Past 100 % no "
+                "track is ever idle and nothing is wasted: there the order of the jobs counts, and Random's is no better",
             ),
             judged(
                 "Proportional is on par with Max Benefit on one track",
