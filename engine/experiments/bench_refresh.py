@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 from engine.experiments.bench import Contender, Options, Report
 from engine.experiments.golab import JOBS, Case, JobClass
@@ -36,7 +37,7 @@ def benchmark(options: Options) -> Report:
         million.median < 10,
         f"{million.median:.2f} s, {million.median / EVENTS[-1] * 1e6:.1f} µs an event",
     )
-    for fewer, more in zip(EVENTS, EVENTS[1:], strict=False):
+    for fewer, more in pairwise(EVENTS):
         found = report.ratio(_of_events(more), _of_events(fewer))
         allowed = more * math.log(more) / (fewer * math.log(fewer))
         report.claim(
@@ -44,7 +45,7 @@ def benchmark(options: Options) -> Report:
             found <= allowed * NOISE,
             f"{found:.2f} times as long, n·log n is {allowed:.2f}",
         )
-    for few, lots in zip(TABLES, TABLES[1:], strict=False):
+    for few, lots in pairwise(TABLES):
         found = report.ratio(_of_tables(lots), _of_tables(few))
         report.claim(
             f"{lots:,} tables take about {lots // few} times as long as {few:,}, with {EVENTS_EACH} events each",

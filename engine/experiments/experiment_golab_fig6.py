@@ -52,7 +52,7 @@ def experiment(options: Options) -> Report:
                 set(full) <= set(worst),
                 f"the worst at {', '.join(f'{100 * at:g} %' for at in worst)}; "
                 f"{found.both(PARTITIONED, RANDOM, 0.95)}; {found.both(PARTITIONED, RANDOM, past)}. Past 100 % no "
-                "track is ever idle and nothing is wasted: there the order of the jobs counts, and Random's is no better",
+                "track is ever idle and nothing is wasted; there it is the order of the jobs that counts",
             ),
             judged(
                 "Proportional is on par with Max Benefit on one track",
