@@ -16,6 +16,7 @@ from engine.events import Event, EventLog
 from engine.model.binding import Bound
 from engine.model.file import to_yaml
 from engine.partition.units import Granularity
+from engine.spark.connect import check_operators, is_connected
 from engine.spark.fused_run import FusedRun
 from engine.spark.pack_run import STORE, PackRun
 from engine.spark.packs import memory_folder, remove_packs
@@ -61,6 +62,7 @@ def launch(
         progress = Progress(folder)
         cleanup.callback(progress.close)
         fused = settings.schedule.granularity is Granularity.FUSED
+        _check_backend(bound, settings)
         kind = FusedRun if fused else PackRun
         run = kind(bound, replace(settings, trusted=trusted), folder, run_id, log, journal, progress)
         cleanup.callback(run.close)
@@ -76,6 +78,14 @@ def launch(
             if run.summary.status != "running":
                 _keep(run, bound, settings, started, datetime.now(UTC), store)
     return summary
+
+
+def _check_backend(bound: Bound, settings: RunSettings) -> None:
+    """Refuse what only classic Spark can do on a master that is reached over Spark Connect."""
+    master, granularity = settings.spark.master, settings.schedule.granularity
+    if is_connected(master) and granularity is not Granularity.FUSED:
+        raise BadInput(f"--granularity {granularity.value}: row packs take classic Spark; {master} runs fused only")
+    check_operators(bound, master)
 
 
 def _resumable(run: str, bound: Bound, store: str | None) -> RunRecord:

@@ -35,6 +35,7 @@ from engine.schedule.mixed import DEFAULT_THETA
 from engine.schedule.policy import MIXED
 from engine.schedule.queues import QueueStatistics
 from engine.spark.adbc import databases
+from engine.spark.backend import backend_of
 from engine.spark.counts import NodeRows, PortRows, spread
 from engine.spark.failures import NodeFailed, fragments, reason_of, was_cancelled
 from engine.spark.progress import Progress
@@ -299,7 +300,7 @@ class Run(ABC):
         self.cancelled.set()
         if self.spark is not None:
             try:
-                self.spark.sparkContext.cancelAllJobs()
+                backend_of(self.spark).cancel()
             except Exception:
                 return  # the JVM is gone already
 
