@@ -141,7 +141,9 @@ class Player(QObject):
                 self.at, self.playing = 0.0, 0
                 self.changed.emit()
         shown = (self.count, self.at)
-        if shown != self._shown and (self.loaded or now - self._drawn >= LOADING_MS / 1000):
+        # A long log is drawn now and then while it is read, ever less often.
+        grown = self.loaded or (now - self._drawn >= LOADING_MS / 1000 and self.count > 1.5 * self._shown[0])
+        if shown != self._shown and grown:
             self._shown, self._drawn = shown, now
             self.ticked.emit()
 

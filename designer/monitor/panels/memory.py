@@ -34,7 +34,6 @@ class MemoryPanel(TimePlot):
         self.drawn: Memory | None = None
         self.ranking: list[str] = []
         self.shows_key = True
-        self._key: tuple[Any, ...] = ()
         self._facts: Figures
         super().__init__(player)
         self.measure = self._choice(MEASURES, (tr("Bytes"), tr("Packs"), tr("Rows")))
@@ -70,7 +69,6 @@ class MemoryPanel(TimePlot):
             self.plot.removeItem(curve)
         self.curves = {}
         self._named = []
-        self._key = ()
 
     def restyle(self) -> None:
         super().restyle()
@@ -100,9 +98,7 @@ class MemoryPanel(TimePlot):
 
     def draw_plot(self, recording: Any, start: float, stop: float) -> None:
         measure, style = self.measure.currentData(), self.style_.currentData()
-        key = (recording.count, start, stop, measure, style, self.pixels, self.scale, theme().name, tuple(self.ranking))
-        if key != self._key:  # scrubbing alone moves only the cursor
-            self._key = key
+        if not self.same(recording, measure, style, tuple(self.ranking), self.least_top):
             self._draw_curves(recording, start, stop, measure, style)
         self._draw_figures(recording, measure)
 
