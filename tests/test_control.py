@@ -13,7 +13,17 @@ import pytest
 
 from engine.control import FILE, RunControl, VirtualPace, driven, is_alive, send_to
 from engine.errors import BadInput, RunCancelled
-from engine.events import Event, LogReader, RunFinished, RunPaused, RunResumed, RunStarted, RunStepped, UnitDecided
+from engine.events import (
+    Event,
+    LogReader,
+    LogTail,
+    RunFinished,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    RunStepped,
+    UnitDecided,
+)
 from engine.model.binding import bind
 from engine.model.file import load
 from engine.operators import catalogue
@@ -182,3 +192,16 @@ def test_a_virtual_clock_that_is_paused_goes_on_from_where_it_stood() -> None:
     assert [type(event) for event in told] == [RunPaused, RunResumed]
     assert 0.3 < told[0].time < 1.9
     assert virtual.moment == 2.0
+
+
+def test_a_log_is_read_in_parts_of_whole_lines(tmp_path: Path) -> None:
+    log = tmp_path / "events.jsonl"
+    tail = LogTail(log)
+    assert tail.lines() == []
+    log.write_bytes(b"one\ntwo\nthree is long\nfo")
+    assert tail.lines(6) == [b"one"]
+    assert tail.lines(2) == [b"two", b"three is long"], "one line at least, however long"
+    assert tail.lines(6) == []
+    with log.open("ab") as file:
+        file.write(b"ur\n")
+    assert tail.lines() == [b"four"]

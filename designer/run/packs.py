@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from designer.link.client import EngineClient
-from designer.preview.panel import RowsTable
+from designer.preview.panel import RowsTable, lay_out
 from designer.text import tr
 from designer.widgets import label, take_role
 
@@ -24,17 +24,7 @@ class PacksPanel(QWidget):
         self.title = label("", "heading")
         self.told = label(tr("Pause a run and click an edge."), "muted")
         self.table = RowsTable(tr("Rows of the packs"))
-        row = QHBoxLayout()
-        row.setContentsMargins(10, 6, 10, 2)
-        row.addWidget(self.title)
-        row.addWidget(self.told, 1)
-        self.pages = QStackedWidget()
-        self.pages.addWidget(QWidget())
-        self.pages.addWidget(self.table)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addLayout(row)
-        layout.addWidget(self.pages)
+        self.pages = lay_out(self, [self.title], self.told, self.table)
         engine.told.connect(self._answered)
 
     def ask(self, folder: Path, facts: Mapping[str, Any], ends: Sequence[str]) -> None:
