@@ -17,6 +17,7 @@ from engine.events import (
     Event,
     LogReader,
     LogTail,
+    QueueSnapshot,
     RunFinished,
     RunPaused,
     RunResumed,
@@ -119,6 +120,9 @@ def test_a_simulated_run_is_paced_by_our_clock_and_its_log_grows_as_it_goes(tmp_
     summary = run.end()
     assert time.monotonic() - begun >= 1.4
     assert summary["seconds"] == seconds, "the virtual clock does not know about it"
+
+    shots = [event.time for event in run.events if isinstance(event, QueueSnapshot)]
+    assert len(shots) > 10, "about ten a second for whoever watches, however short the run"
 
     hurried = Running(tmp_path / "three", speed=seconds / 1000)
     until(lambda: hurried.count(UnitDecided))
