@@ -199,6 +199,8 @@ def _nodes(recording: RunRecording, units: dict[str, UnitState], told: Told) -> 
             rows_in, rows_out, count = of.rows_in, of.rows_out, label
             if facts.get("role") == "source":
                 rows_in = 0
+            elif facts.get("role") == "target":
+                rows_out = rows_in  # what it holds, whoever reads it
         message = of.message
         if message is not None and told.failed[unit][0] not in (None, node):
             message = None  # another node of the unit is to blame
