@@ -193,6 +193,84 @@ class TargetCommitted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LimitsSet(Event):
+    """An elastic run begins: the limit of each stage's measure, how many nodes it may have, and the pool."""
+
+    pool: int
+    stages: dict[str, dict[str, Any]]  # stage → measure, unit, limit (or None), min, max
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagesSampled(Event):
+    """The scaler looked at all stages: their nodes, and the measure that decides on each."""
+
+    rows_s: float  # that the sources give
+    ready: int
+    nodes: dict[str, int]
+    measures: dict[str, float]  # stage → the worst node's
+    memory_bytes: int = 0  # of the buffers
+    disk_bytes: int = 0
+    etl_seconds: float | None = None  # extraction, transformation and load together
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalingDecided(Event):
+    """A stage is to scale out or in, or cannot: `unreachable`."""
+
+    stage: str
+    action: str
+    number: int
+    nodes: int  # at work at this moment
+    ready: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeChanged(Event):
+    """What became of a node: started, stopped, failed to start, or lost."""
+
+    stage: str
+    change: str
+    nodes: int  # at work from now on
+    node: str | None = None
+    seconds: float = 0.0
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rebalanced(Event):
+    """The warehouse's facts are distributed over other nodes, and each node has the dimensions."""
+
+    nodes_before: int
+    nodes_after: int
+    bytes: int
+    seconds: float
+    version: int | None = None  # of the manifest that readers see from now on
+    rows: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadFinished(Event):
+    """Rows came into the warehouse."""
+
+    rows: int
+    bytes: int
+    seconds: float
+    version: int
+    total_rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryAnswered(Event):
+    """A query on the warehouse was answered from one version of it."""
+
+    query: str
+    seconds: float
+    version: int
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunFinished(Event):
     """A run ends: done, failed, or cancelled."""
 
