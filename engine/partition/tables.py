@@ -51,6 +51,7 @@ class TablePlan:
     priority: float = 1.0
     period_s: float | None = None
     staleness_bound_s: float | None = None
+    stream_time: str | None = None  # of a base table: the stream's column that becomes its time
 
     @property
     def is_base(self) -> bool:
@@ -155,10 +156,23 @@ def _base(bound: Bound, name: str, table: StreamTable, above: _Reached) -> Table
             )
     stream = bound.operators[above.streams[0]]
     assert isinstance(stream, Stream)
+    columns = bound.schemas.get((above.streams[0], "out")) or {}
+    times: dict[str, dict[str, str]] = {
+        above.streams[0]: {c.lower(): c for c, kind in columns.items() if kind == "timestamp"}
+    }
+    for node in above.nodes:
+        main = [times[source] for source, _ in bound.producers(node) if source in times]
+        if main:
+            times[node] = {name: main[0][old] for old in main[0] for name in _passed(bound.operators[node], {old: 0})}
+    time = times[bound.producers(name)[0][0]].get(table.time_column.lower())
+    if time is None:
+        raise NotByPartition(
+            name, f"`{table.time_column}` is no time of the stream's records that reaches the table unchanged"
+        )
     return TablePlan(
         name, table, above.streams[0], (), tuple(above.statics), tuple(above.nodes), Follow.APPEND, 0,
         priority=table.priority or 1.0, period_s=table.period_s or stream.usual_period_s(),
-        staleness_bound_s=table.staleness_bound_s,
+        staleness_bound_s=table.staleness_bound_s, stream_time=time,
     )  # fmt: skip
 
 
@@ -315,7 +329,7 @@ def _truncation(text: str, times: Times) -> int | None:
     unit, column = tree.arguments
     if not isinstance(unit, Literal) or not isinstance(column, Column) or column.names[0].lower() not in times:
         return None
-    seconds = TRUNCATED_S.get(str(unit.value).lower())
+    seconds = TRUNCATED_S.get(str(unit.value).strip("'\"").lower())
     if seconds is None or seconds * MICROS % max(times[column.names[0].lower()], 1):
         return None
     return seconds * MICROS

@@ -171,6 +171,13 @@ class Scheduler:
             source.dependents.remove(table)
         self._connect()
 
+    def catch_up(self, now: float) -> None:
+        """Views that hold less than their sources, as a stop or a kill may leave them, have something to load."""
+        self._clock(now)
+        for name in self.warehouse.order:
+            if not self.tables[name].is_base:
+                self._follow(self.tables[name])
+
     # -- what to do
 
     def start(self, now: float) -> list[Job]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -258,10 +259,11 @@ class PostgresqlFeed(Feed):
         self.place = place
         self._taken: int | None = store.version.position  # every transaction before it was looked at
         self._session: Session | None = None
+        self._asking = Lock()  # the driver looks while a track reads
         self._away = False
 
     def poll(self, now: float) -> list[Arrival]:
-        if now < self.next_look:
+        if now < self.next_look or not self._asking.acquire(blocking=False):
             return []
         self.next_look = now + self.stream.check_s
         try:
@@ -279,6 +281,8 @@ class PostgresqlFeed(Feed):
         except DatabaseProblem as problem:
             self._lost(problem)
             return []
+        finally:
+            self._asking.release()
         self._away = False
         if not rows:
             return []
@@ -289,11 +293,16 @@ class PostgresqlFeed(Feed):
         before = arrivals[0].id.rpartition("-")[0]
         where = _transactions(None if before == "None" else int(before), int(arrivals[-1].position))
         columns = ", ".join(identifier(name) for name in self.schema.names)
-        batches = list(self._connected().batches(f"SELECT {columns} FROM {self._table()} WHERE {where}"))
+        with self._asking:
+            batches = list(self._connected().batches(f"SELECT {columns} FROM {self._table()} WHERE {where}"))
         parts = [pa.Table.from_batches([batch]).cast(self.schema) for batch in batches]
         return pa.concat_tables(parts) if parts else self.schema.empty_table()
 
     def close(self) -> None:
+        with self._asking:
+            self._hang_up()
+
+    def _hang_up(self) -> None:
         if self._session is not None:
             self._session.close()
             self._session = None
@@ -310,7 +319,7 @@ class PostgresqlFeed(Feed):
         if not self._away:
             self.tell(f"{problem}; it is tried again")
         self._away = True
-        self._session = None
+        self._hang_up()
 
 
 def _transactions(after: int | None, before: int) -> str:
@@ -340,10 +349,11 @@ class GeneratorFeed(Feed):
     def poll(self, now: float) -> list[Arrival]:
         found = []
         while (due := self._due(self._next)) <= now:
-            ends_us = max(round((due - self._jitter(self._next)) * MICROS), self._floor_us + MICROS // 1000)
-            self._floor_us = ends_us
             rows = self.stream.rows_per_batch()
-            found.append(Arrival(f"batch-{self._next}", ends_us, rows, position=[self._next, ends_us]))
+            ends_us = max(round((due - self._jitter(self._next)) * MICROS), self._floor_us + rows)
+            begins_us = max(ends_us - round(self.stream.period_s * MICROS), self._floor_us)
+            self._floor_us = ends_us
+            found.append(Arrival(f"batch-{self._next}", ends_us, rows, position=[self._next, begins_us, ends_us]))
             self._next += 1
         self.next_look = due
         return found
@@ -360,9 +370,9 @@ class GeneratorFeed(Feed):
         rows = self.stream.rows_per_batch()
         ids, times = [], []
         for arrival in arrivals:
-            number, ends_us = arrival.position
+            number, begins_us, ends_us = arrival.position
             ids.append(np.arange(number * rows, (number + 1) * rows, dtype=np.int64))
-            back = np.arange(rows - 1, -1, -1, dtype=np.int64) * round(self.stream.period_s * MICROS) // rows
+            back = np.arange(rows - 1, -1, -1, dtype=np.int64) * (ends_us - begins_us) // rows
             if self.stream.disorder_s:
                 chance = np.random.default_rng([self.stream.seed, number])
                 back = back + chance.integers(0, round(self.stream.disorder_s * MICROS) + 1, rows)
