@@ -207,12 +207,12 @@ class FolderFeed(Feed):
             return rows.select(self.schema.names).cast(self.schema)
         try:
             return self._parse_text(content, self.schema)
-        except pa.ArrowInvalid:
-            # A time without a zone is UTC; what is wrong otherwise is told by the second try as well.
-            plain = pa.schema(
-                [pa.field(f.name, pa.timestamp("us")) if pa.types.is_timestamp(f.type) else f for f in self.schema]
-            )
-            return self._parse_text(content, plain).cast(self.schema)
+        except pa.ArrowInvalid as error:
+            if "zone offset" not in str(error):
+                raise
+        # A time without a zone is UTC.
+        plain = [pa.field(f.name, pa.timestamp("us")) if pa.types.is_timestamp(f.type) else f for f in self.schema]
+        return self._parse_text(content, pa.schema(plain)).cast(self.schema)
 
     def _parse_text(self, content: bytes, schema: pa.Schema) -> pa.Table:
         source = pa.BufferReader(content)
