@@ -85,6 +85,22 @@ class NotByPartition(Exception):
 def tables_of(bound: Bound) -> list[TablePlan]:
     """The tables of a streaming workflow, each behind its sources. Raises with every reason why one cannot be kept."""
     bound.raise_errors()
+    plans, problems = cut(bound)
+    if not plans and not problems:
+        problems = [Problem("the workflow has no streaming table (`stream_table`)")]
+    if problems:
+        file = str(bound.file) if bound.file else bound.name
+        raise BadInput("\n".join(problem.text(file) for problem in problems))
+    return plans
+
+
+def is_streaming(bound: Bound) -> bool:
+    """Whether a workflow describes a streaming warehouse."""
+    return any(isinstance(operator, StreamTable) for operator in bound.operators.values())
+
+
+def cut(bound: Bound) -> tuple[list[TablePlan], list[Problem]]:
+    """The tables of a workflow without errors, and why some of them cannot be kept."""
     plans: dict[str, TablePlan] = {}
     problems: list[Problem] = []
     for node in bound.order:
@@ -96,16 +112,11 @@ def tables_of(bound: Bound) -> list[TablePlan]:
                 problems.append(Problem(f"table `{node}`: {problem}", problem.node))
         elif operator.role is Role.TARGET:
             problems.append(Problem("a streaming warehouse has streaming tables alone as targets", node))
-    if not problems and not plans:
-        problems.append(Problem("the workflow has no streaming table (`stream_table`)"))
     used = {plan.stream for plan in plans.values()}
     for node, operator in bound.operators.items():
         if isinstance(operator, Stream) and node not in used and not problems:
             problems.append(Problem("no streaming table takes this stream in", node))
-    if problems:
-        file = str(bound.file) if bound.file else bound.name
-        raise BadInput("\n".join(problem.text(file) for problem in problems))
-    return list(plans.values())
+    return list(plans.values()), problems
 
 
 def _plan(bound: Bound, name: str, table: StreamTable, plans: Mapping[str, TablePlan]) -> TablePlan:

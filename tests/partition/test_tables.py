@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.spark.streaming import FILE, bound_in
 
 from engine.errors import BadInput
 from engine.partition.tables import Follow, tables_of
 from engine.refresh.described import warehouse_of
+from tests.spark.streaming import FILE, bound_in
 
 
 def with_(text: str, **changes: str) -> str:

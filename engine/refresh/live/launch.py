@@ -25,7 +25,6 @@ from engine.refresh.estimates import Learnt
 from engine.refresh.live.warehouse import LiveSettings, LiveWarehouse
 from engine.schedule import log as scheduled
 from engine.spark.session import SparkSettings, close_session, open_session
-from engine.spark.stream_update import SPARK_SETTINGS
 from engine.store import MetadataStore, RunRecord
 from engine.store.runs import also_to, new_run_id, run_folder
 
@@ -70,7 +69,7 @@ def launch_stream(
         began = time.monotonic()
         status, reason, summary = "failed", None, {"run": run_id}
         try:
-            spark = open_session(_spark_settings(settings.spark, folder))
+            spark = open_session(replace(settings.spark, log=folder / "spark.log"))
             cleanup.callback(close_session, spark)
             seconds = time.monotonic() - began
             log.add(SparkReady(version=spark.version, master=settings.spark.master, seconds=seconds))
@@ -129,10 +128,6 @@ def _check(bound: Bound, plans: list[TablePlan]) -> None:
     if problems:
         file = bound.file or bound.name
         raise BadInput("\n".join(f"{file}: node `{node}`: {reason}" for node, reason in problems))
-
-
-def _spark_settings(settings: SparkSettings, folder: Path) -> SparkSettings:
-    return replace(settings, extra={**SPARK_SETTINGS, **settings.extra}, log=folder / "spark.log")
 
 
 def _started(bound: Bound, plans: list[TablePlan], run: str, settings: StreamSettings) -> RunStarted:

@@ -32,7 +32,7 @@ from engine.spark.failures import NodeFailed, reason_of
 from engine.spark.session import activate
 from engine.spark.stream_feeds import Arrival, Feed, feed_of
 from engine.spark.stream_store import RecentRows, TableStore, Version
-from engine.spark.stream_update import Updater
+from engine.spark.stream_update import Updater, quick_session
 
 LONGEST_WAIT_S = 0.05  # so long at most until the streams are looked at again
 RETRIES = 3  # of a failing update, before the warehouse stops
@@ -81,7 +81,7 @@ class LiveWarehouse:
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.settings = settings
-        self.spark = spark
+        self.spark = quick_session(spark)
         self.log = log
         self.secrets = secrets or {}
         self.reopen = reopen
