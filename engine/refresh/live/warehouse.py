@@ -145,10 +145,9 @@ class LiveWarehouse:
         self.begin = now = self.clock()
         for plan in self.plans.values():
             self._open_feed(plan, now)
-        fresh = {name: _seconds(store.version.fresh_us) for name, store in self.stores.items()}
-        known = {name: at for name, at in fresh.items() if at is not None}
+        fresh = {name: self._freshness(plan) for name, plan in self.plans.items()}
         self.scheduler = Scheduler(
-            warehouse, self.settings.schedule, now=now, freshness=known, learnt=self.settings.learnt
+            warehouse, self.settings.schedule, now=now, freshness=fresh, learnt=self.settings.learnt
         )
         self._catch_up(now)
         for number in range(self.settings.schedule.tracks):
@@ -174,6 +173,15 @@ class LiveWarehouse:
             lambda message: self.log.add(Remark(message=f"table `{name}`: {message}", node=name)),
         )  # fmt: skip
         self.waiting[name] = deque()
+
+    def _freshness(self, plan: TablePlan) -> float:
+        """Up to when a table holds data. A new view over old tables is behind them, and takes all in at once."""
+        fresh = self.stores[plan.name].version.fresh_us
+        if fresh is not None:
+            return fresh / MICROS
+        safes = [self.stores[source].version.safe_us for source in plan.sources]
+        known = [safe for safe in safes if safe is not None]
+        return min([self.begin, *(safe / MICROS - 0.001 for safe in known)])
 
     def _catch_up(self, now: float) -> None:
         """A stop or a kill may have come between a table and its views: these are behind, and are told so."""
@@ -421,7 +429,7 @@ class LiveWarehouse:
             self._open_store(plan)
             updater.prepare_table(plan)
             self._open_feed(plan, now)
-            self.scheduler.add_table(spec_of(plan), now, _seconds(self.stores[name].version.fresh_us) or self.begin)
+            self.scheduler.add_table(spec_of(plan), now, self._freshness(plan))
             self.log.add(Remark(message=f"table `{name}` joined", node=name))
 
     # -- what came of it
@@ -473,10 +481,6 @@ def _differs(one: TablePlan, other: TablePlan, bound: Bound, before: Bound) -> b
     if replace(one, operator=other.operator) != other or one.operator != other.operator:
         return True
     return any(bound.operators[node] != before.operators[node] for node in one.nodes)
-
-
-def _seconds(micros: int | None) -> float | None:
-    return None if micros is None else micros / MICROS
 
 
 def _changed(file: Path | None) -> float:
