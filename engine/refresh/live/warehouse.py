@@ -11,12 +11,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
-
-from pyspark import InheritableThread
-from pyspark.sql import SparkSession
 
 from engine.errors import BadInput, PapilioError, RunFailed
 from engine.events import EventLog, Remark, RowsRefused, TableStaleness, UpdateFinished, UpdateStarted
@@ -29,10 +27,9 @@ from engine.refresh.jobs import Job
 from engine.refresh.live.clock import Clock
 from engine.refresh.scheduler import Scheduler, Settings
 from engine.spark.failures import NodeFailed, reason_of
-from engine.spark.session import activate
 from engine.spark.stream_feeds import Arrival, Feed, feed_of
 from engine.spark.stream_store import RecentRows, TableStore, Version
-from engine.spark.stream_update import Updater, quick_session
+from engine.spark.stream_update import Updater, quick_session, start_track
 
 LONGEST_WAIT_S = 0.05  # so long at most until the streams are looked at again
 RETRIES = 3  # of a failing update, before the warehouse stops
@@ -73,7 +70,7 @@ class LiveWarehouse:
         self,
         bound: Bound,
         settings: LiveSettings,
-        spark: SparkSession,
+        spark: Any,
         log: EventLog,
         *,
         secrets: Mapping[str, str] | None = None,
@@ -152,10 +149,8 @@ class LiveWarehouse:
         self._catch_up(now)
         for number in range(self.settings.schedule.tracks):
             tasks: queue.Queue[_Task | None] = queue.Queue()
-            thread = InheritableThread(target=self._track, args=(number, tasks), name=f"track-{number}", daemon=True)
             self.tracks.append(tasks)
-            self.threads.append(thread)
-            thread.start()
+            self.threads.append(start_track(self.spark, f"track-{number}", partial(self._track, tasks)))
 
     def _open_store(self, plan: TablePlan) -> None:
         folder = self.place.path(plan.operator.path)
@@ -277,11 +272,8 @@ class LiveWarehouse:
         self.running += 1
         self.tracks[job.track].put(_Task(job, arrivals, self.updater))
 
-    def _track(self, number: int, tasks: queue.Queue[_Task | None]) -> None:
-        """A track: one job at a time, in a pool of its own."""
-        activate(self.spark)
-        context = self.spark.sparkContext
-        context.setLocalProperty("spark.scheduler.pool", f"track-{number}")
+    def _track(self, tasks: queue.Queue[_Task | None]) -> None:
+        """A track: one job at a time."""
         while (task := tasks.get()) is not None:
             task.began = self.clock()
             try:
