@@ -27,6 +27,13 @@ from engine.partition.units import Granularity
     help="What is scheduled as one: operators, subflows, execution trees, or as few Spark plans as sensible "
     "(fused, the default on Spark).",
 )
+@click.option(
+    "--plan",
+    default="best",
+    show_default=True,
+    metavar="best|none|SIGNATURE",
+    help="The physical plan: the best there is, none (Spark chooses), or the one of a signature.",
+)
 @click.option("--policy", default="mixed", show_default=True, help="Who is next: rr, mc, mm, mixed, or a plugin's.")
 @click.option(
     "--theta",
@@ -64,6 +71,7 @@ def command(
     master: str,
     granularity: str | None,
     backend: str,
+    plan: str,
     policy: str,
     thetas: tuple[str, ...],
     pack_rows: int | None,
@@ -98,6 +106,8 @@ def command(
     }  # fmt: skip
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if backend == "simulated":
+        if plan not in ("best", "none"):
+            raise BadInput("--plan: a simulated run counts rows and costs; it has no physical plan")
         if resume:
             raise BadInput("--resume: a simulated run is over in seconds; simulate it anew")
         from engine.schedule.costs import SimulationSettings
@@ -130,6 +140,7 @@ def command(
         )
         settings = RunSettings(
             schedule=schedule,
+            plan=plan,
             resume=resume,
             spark=SparkSettings(master=master, driver_memory_mb=driver_memory, extra=dict(map(_conf, confs))),
             folder=run_dir,

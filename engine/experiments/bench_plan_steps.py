@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.experiments.bench import Contender, Options, Report
 from engine.model.physical import Step, ordered_by
+from engine.plan.apply import Layout
 
 ROWS = 2_000_000  # of scale 1
 PAIRED = 12_000  # rows on each side of the nested loops, at any scale
@@ -40,7 +41,9 @@ def _measured(spark: Any, data: Path, rows: int, options: Options) -> Report:
     spark.conf.set("spark.sql.shuffle.partitions", str(parts))
     for setting, value in SETTINGS.items():
         spark.conf.set(setting, value)
-    stages = [SortedStage(f"papilio_{name}", options.folder / name, ordered_by("a"), parts) for name in ("b", "c")]
+    stages = [
+        SortedStage(f"papilio_{name}", options.folder / name, Layout(ordered_by("a"), 1), parts) for name in ("b", "c")
+    ]
     for stage in stages:
         stage.write(table.select("a", stage.folder.name))
     in_order = [stage.read(spark) for stage in stages]

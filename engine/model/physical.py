@@ -153,6 +153,7 @@ class Step(StrEnum):
     FORM = "form"  # a group that leaves that table
     PAIR = "pair"
     GIVE = "give"  # rows that leave where the paper does not count them
+    STORE = "store"  # rows written and read once more for a sorter's sake, which the paper does not count
 
 
 Steps = tuple[tuple[Step, int], ...]

@@ -776,6 +776,7 @@ class ParquetTarget(FileTarget):
     format: ClassVar[str] = "parquet"
     ending: ClassVar[str] = ".parquet"
     lossless: ClassVar[bool] = True
+    layouts: ClassVar[bool] = True
     cannot_hold: ClassVar[re.Pattern[str]] = re.compile(r"interval\Z|void\Z")
 
     compression: Literal["snappy", "zstd", "gzip", "lz4_raw", "none"] = Field(

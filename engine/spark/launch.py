@@ -6,16 +6,18 @@ import contextlib
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from engine.errors import BadInput, PapilioError
-from engine.events import Event, EventLog
-from engine.model.binding import Bound
+from engine.events import Event, EventLog, Remark
+from engine.model.binding import Bound, with_settings
 from engine.model.file import to_yaml
 from engine.partition.units import Granularity
+from engine.plan.apply import Applied
+from engine.plan.planner import TooLarge
 from engine.spark.fused_run import FusedRun
 from engine.spark.pack_run import STORE, PackRun
 from engine.spark.packs import memory_folder, remove_packs
@@ -23,6 +25,7 @@ from engine.spark.progress import FILE, Progress, read_steps
 from engine.spark.runner import SUMMARY, Run, RunSettings, ScheduleSettings, write_summary
 from engine.spark.targets import Journal, is_committing, recover
 from engine.store import MetadataStore, RunRecord
+from engine.store.plans import plan_for_run, remember_plan
 from engine.store.runs import also_to, new_run_id, run_folder
 from engine.store.sources import remember_operators, remember_schemas
 from engine.store.trust import is_trusted
@@ -44,9 +47,12 @@ def launch(
         if is_committing(folder):
             return _commit_forward(earlier, folder, store)
         settings = replace(settings, schedule=_begun_with(folder, bound))
+        plan = _begun_plan(folder)
     else:
+        plan = _chosen_plan(bound, settings, store)
         run_id = new_run_id(started)
         folder = run_folder(settings.folder, run_id)
+    bound, settings = with_settings(bound, plan.work.settings), replace(settings, applied=plan.work)
     if settings.schedule.degree is None:
         settings = replace(settings, measures=_earlier_measures(bound, settings.schedule, store))
     log = EventLog(folder / "events.jsonl", listener)
@@ -64,6 +70,9 @@ def launch(
         kind = FusedRun if fused else PackRun
         run = kind(bound, replace(settings, trusted=trusted), folder, run_id, log, journal, progress)
         cleanup.callback(run.close)
+        run.summary.plan = plan.told
+        if plan.remark:
+            log.add(Remark(message=plan.remark))
         _recover_earlier(bound, store, but=run_id)
         try:
             _keep(run, bound, settings, started, None, store)
@@ -76,6 +85,34 @@ def launch(
             if run.summary.status != "running":
                 _keep(run, bound, settings, started, datetime.now(UTC), store)
     return summary
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The physical plan of a run: what it asks for, what is told of it."""
+
+    work: Applied = field(default_factory=Applied)
+    told: dict[str, Any] | None = None
+    remark: str | None = None
+
+
+def _chosen_plan(bound: Bound, settings: RunSettings, store: str | None) -> _Chosen:
+    """The plan that was asked for, as far as the workflow has one."""
+    fused = settings.schedule.granularity is Granularity.FUSED
+    try:
+        plan = plan_for_run(bound, settings.plan, store, sorters=fused)
+    except TooLarge as error:
+        return _Chosen(remark=str(error))
+    if plan is None:
+        return _Chosen()
+    remember_plan(bound, plan, store)
+    return _Chosen(plan.applied, plan.told())
+
+
+def _begun_plan(folder: Path) -> _Chosen:
+    """The plan that a killed run was begun with; what is known of the rows may have changed since."""
+    begun = next(read_steps(folder / FILE))["plan"]
+    return _Chosen(Applied.from_data(begun["applied"]), begun["told"])
 
 
 def _resumable(run: str, bound: Bound, store: str | None) -> RunRecord:

@@ -18,6 +18,7 @@ from engine.errors import BadInput, PapilioError, RunCancelled, RunFailed
 from engine.events import (
     EventLog,
     NodeCounted,
+    PlanChosen,
     Remark,
     RowsRefused,
     RunFinished,
@@ -30,6 +31,7 @@ from engine.model.binding import Bound
 from engine.model.operator import Carries, Meaning, Operator, Source, Target, is_secret_reference, limits_of
 from engine.partition.fused import counted_ports
 from engine.partition.units import Granularity
+from engine.plan.apply import Applied
 from engine.schedule.log import edge_facts, node_facts
 from engine.schedule.mixed import DEFAULT_THETA
 from engine.schedule.policy import MIXED
@@ -40,6 +42,7 @@ from engine.spark.failures import NodeFailed, fragments, reason_of, was_cancelle
 from engine.spark.progress import Progress
 from engine.spark.session import SparkSettings, close_session, open_session
 from engine.spark.targets import Delivery, FileDelivery, Journal, delivery
+from engine.store.plans import BEST
 
 POLL_SECONDS = 0.2
 CANCEL_SECONDS = 1.0  # how long a cancelled unit may take to notice
@@ -82,6 +85,8 @@ class RunSettings:
     trusted: bool = False  # whether operators that run code of the file may
     resume: str | None = None  # the killed run that is to be finished
     measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of an earlier run's units
+    plan: str = BEST  # the physical plan: the best, none, or the one of a signature
+    applied: Applied = field(default_factory=Applied)  # what that plan asks of the run
 
 
 @dataclass
@@ -102,6 +107,7 @@ class RunSummary:
     activations: int = 0
     spills: int = 0
     measures: dict[str, dict[str, float]] = field(default_factory=dict)  # of units whose degree was asked for
+    plan: dict[str, Any] | None = None  # the physical plan: its signature, what it costs by which model
     resumed: bool = False
     folder: str = ""
     reason: str | None = None
@@ -130,6 +136,7 @@ class RunSummary:
             "activations": self.activations,
             "spills": self.spills,
             "folder": self.folder,
+            "plan": self.plan,
         }
         if self.measures:
             data["measures"] = self.measures
@@ -243,9 +250,14 @@ class Run(ABC):
         started = time.monotonic()
         self.check()
         self.log.add(self._started_event())
+        if self.summary.plan is not None:
+            self.log.add(PlanChosen(**self.summary.plan))
         try:
             fingerprints = self.progress.begin(
-                self._fingerprints(), self.settings.schedule.as_dict(), self.bound.values
+                self._fingerprints(),
+                self.settings.schedule.as_dict(),
+                self.bound.values,
+                {"applied": self.settings.applied.as_data(), "told": self.summary.plan},
             )
             spark = self._open_spark()
             self._make_deliveries()
