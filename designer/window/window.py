@@ -36,6 +36,7 @@ from designer.problems.panel import ProblemsPanel
 from designer.properties.form import NodeForm
 from designer.properties.panel import PropertiesPanel
 from designer.properties.renaming import Renamed
+from designer.run.controller import RunController
 from designer.session.exports import Exports
 from designer.session.files import Files
 from designer.session.recovery import Recovery
@@ -112,6 +113,7 @@ class MainWindow(QMainWindow):
         self.problems = ProblemsPanel()
         self.engine = EngineClient(self)
         self.engine.state_changed.connect(self._show_engine)
+        self.runs = RunController(self.engine, self)
         self.preview = PreviewPanel(self.engine)
         self.history = HistoryPanel()
         area = Qt.DockWidgetArea
