@@ -133,7 +133,7 @@ def test_what_a_sorter_makes_is_used_and_told(run, spark, data, store, executed,
 
     assert summary["plan"]["signature"] == signature
     assert summary["plan"]["model"] == "measured"
-    assert [sorter["position"] for sorter in summary["plan"]["sorters"]] == ["1_3", "P!", "V!"]
+    assert [sorter["position"] for sorter in summary["plan"]["sorters"]] == ["P!", "1_3", "V!"]
     events = list(LogReader(Path(summary["folder"]) / "events.jsonl"))
     (told,) = (event for event in events if isinstance(event, PlanChosen))
     assert told.signature == signature
