@@ -39,7 +39,7 @@ def pin(document: Document, node: str, way: str) -> Edit:
 def unpin(document: Document, node: str) -> Edit:
     """A node may have any implementation again."""
     pins = {one: way for one, way in planning_of(document).pin.items() if one != node}
-    return _edit(document, {"pin": pins}, "Unpin {0}", _title(document, node))
+    return _edit(document, {"pin": pins}, "Unpin {0}", title(document, node))
 
 
 def forbid(document: Document, node: str, way: str) -> Edit:
@@ -56,7 +56,7 @@ def allow(document: Document, node: str, way: str) -> Edit:
     asked = planning_of(document)
     names = [name for name in asked.forbid.get(node, ()) if name != way]
     banned = {one: ways for one, ways in asked.forbid.items() if one != node} | ({node: names} if names else {})
-    return _edit(document, {"forbid": banned}, "Allow {1} for {0}", _title(document, node), way)
+    return _edit(document, {"forbid": banned}, "Allow {1} for {0}", title(document, node), way)
 
 
 def set_memory(document: Document, rows: int | None) -> Edit:
@@ -73,7 +73,7 @@ def add_limit(document: Document, nodes: Iterable[str], cost: float) -> Edit:
     """What some nodes may cost together."""
     own = sorted(nodes)
     others = [one.model_dump() for one in planning_of(document).limits if sorted(one.nodes) != own]
-    words = ", ".join(_title(document, node) for node in own)
+    words = ", ".join(title(document, node) for node in own)
     return _edit(document, {"limits": [*others, {"nodes": own, "cost": cost}]}, "Limit the cost of {0}", words)
 
 
@@ -92,7 +92,7 @@ def refuse_view(document: Document, node: str) -> Edit:
 def offer_view(document: Document, node: str) -> Edit:
     """What was refused is offered again."""
     names = [name for name in planning_of(document).as_drawn if name != node]
-    return _edit(document, {"as_drawn": names}, "Offer {0} again", _title(document, node))
+    return _edit(document, {"as_drawn": names}, "Offer {0} again", title(document, node))
 
 
 def accept_view(document: Document, rewrite: Rewrite, rows: Rows | None) -> Edit:
@@ -106,5 +106,6 @@ def accept_view(document: Document, rewrite: Rewrite, rows: Rows | None) -> Edit
     return draft.edit("Answer {0} from {1}", document.title_of(rewrite.node), document.title_of(rewrite.source[0]))
 
 
-def _title(document: Document, node: str) -> str:
+def title(document: Document, node: str) -> str:
+    """What a node is called; its id where it is gone by now."""
     return document.title_of(node) if node in document.workflow.nodes else node

@@ -120,7 +120,7 @@ class CostsTab(QWidget):
         for way in activity.physical.implementations if activity is not None else ():
             self.ways.addItem(f"{way.name}  {way.title}", way.name)
         if activity is not None and self.editor is not None and node is not None:
-            self.name.setText(self.editor.document.title_of(node))
+            self.name.setText(changes.title(self.editor.document, node))
             row = self.tree.selectedItems()[0]
             at = next((i for i in range(self.ways.count()) if f"@{self.ways.itemData(i)}" in row.text(WHAT)), 0)
             self.ways.setCurrentIndex(at)

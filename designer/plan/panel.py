@@ -267,7 +267,7 @@ class PlanPanel(QWidget):
         nodes = rows.assumed() if rows is not None else []
         if not nodes or self.editor is None:
             return ""
-        names = ", ".join(map(self.editor.document.title_of, nodes[:3]))
+        names = ", ".join(changes.title(self.editor.document, node) for node in nodes[:3])
         return tr("rows assumed for {0}", names + (tr(" and {0} more", len(nodes) - 3) if len(nodes) > 3 else ""))
 
     def _say(self, text: str, role: str) -> None:

@@ -76,10 +76,7 @@ class WishesTab(QWidget):
             return
         document = editor.document
         asked = changes.planning_of(document)
-
-        def title(node: str) -> str:
-            return document.title_of(node) if node in document.workflow.nodes else node
-
+        title = partial(changes.title, document)
         for node, way in asked.pin.items():
             self._add(tr("{0} is pinned to {1}", title(node), way), partial(changes.unpin, document, node))
         for node, ways in asked.forbid.items():
