@@ -116,10 +116,25 @@ def command(
         seconds = time.perf_counter() - begun
     except BadInput as error:
         raise BadInput(f"{given.file}: {error}") from None
+    taken = _taken(bound, given.store) if measured and not nodes else None
     if as_json:
-        _print_json(ranking, seconds, rows, model, explain, views.left())
+        _print_json(ranking, seconds, rows, model, explain, views.left(), taken)
     else:
         _print(ranking, seconds, rows, model, explain, views.left())
+        if taken is not None:
+            click.secho(f"papilio run takes {taken}", err=True)
+
+
+def _taken(bound: Bound, store: str | None) -> str | None:
+    """The plan that a run would take, which is more careful than the list."""
+    from engine.plan.planner import TooLarge
+    from engine.store.plans import plan_for_run
+
+    try:
+        plan = plan_for_run(bound, url=store)
+    except TooLarge:
+        return None
+    return plan.signature if plan is not None else None
 
 
 class _Views:
@@ -196,7 +211,13 @@ def _limit(text: str) -> Limit:
 
 
 def _print_json(
-    ranking: Ranking, seconds: float, rows: Rows, model: CostModel, explain: bool, left: list[tuple[Rewrite, float]]
+    ranking: Ranking,
+    seconds: float,
+    rows: Rows,
+    model: CostModel,
+    explain: bool,
+    left: list[tuple[Rewrite, float]],
+    taken: str | None,
 ) -> None:
     from engine.plan.explain import as_dict
 
@@ -208,6 +229,7 @@ def _print_json(
             "cost": model.name,
             "unit": model.unit,
             "best": ranking.signature(ranking.best),
+            **({"run": taken} if taken is not None else {}),
             "top": [as_dict(ranking, plan, explain) for plan in ranking.plans],
             "rows": {node: {"rows": rows.out(node), "from": rows.origins[node].value} for node in rows.totals},
             "remarks": list(ranking.remarks),

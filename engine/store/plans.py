@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.errors import BadInput, PapilioError
 from engine.model.binding import Bound
-from engine.model.physical import HashJoin, SortBased
+from engine.model.physical import HashBased, HashJoin, SortBased
 from engine.plan.apply import Applied, applied
 from engine.plan.constraints import Constraints, constraints, implementations
 from engine.plan.costs import CostModel, MeasuredCosts, cost_model, units
 from engine.plan.explain import as_dict
-from engine.plan.graph import Graph, Offered, graph_of
+from engine.plan.graph import Activity, Graph, Offered, Recordset, graph_of
 from engine.plan.planner import Ranking, TooLarge, only, rank
 from engine.plan.rows import Origin, Rows
 from engine.plan.space import Plan
@@ -109,8 +109,10 @@ def _best(bound: Bound, rows: Rows, model: CostModel, sorters: bool) -> RunPlan:
     def sortable(node: str) -> bool:
         return sorters and node in certain and node not in refused
 
+    planning = bound.workflow.plan
+    chosen = {*planning.pin, *planning.forbid} if planning is not None else set()
     while True:
-        graph = graph_of(bound, rows, sortable, on_spark=True)
+        graph = _hashing(graph_of(bound, rows, sortable, on_spark=True), chosen)
         asked = constraints(bans=_not_unasked(graph, bound), planning=bound.workflow.plan)
         ranking = rank(graph, model, asked, 1)
         few = _few_groups(graph, ranking.best)
@@ -119,8 +121,6 @@ def _best(bound: Bound, rows: Rows, model: CostModel, sorters: bool) -> RunPlan:
         refused |= few
     if ranking.best.sorters:
         ranking = _worth_it(ranking, graph, model, asked)
-    planning = bound.workflow.plan
-    chosen = {*planning.pin, *planning.forbid} if planning is not None else set()
     work = applied(graph, ranking.best, known | chosen)
     left = [node for node in graph.nodes if node not in known | chosen and has_choice(graph, node)]
     return _made(ranking, ranking.best, model, BEST, work, tuple(left))
@@ -139,13 +139,32 @@ def has_choice(graph: Graph, node: str) -> bool:
     return len(implementations(graph.activity(node))) > 1
 
 
+def _hashing(graph: Graph, chosen: set[str]) -> Graph:
+    """Groups are not sorted for their own sake where Spark can hash them, unless a person has chosen for the node."""
+    nodes: dict[str, Recordset | Activity] = {}
+    for id_, node in graph.nodes.items():
+        if isinstance(node, Activity) and id_ not in chosen:
+            ways = node.physical.implementations
+            if any(isinstance(way, HashBased) for way in ways):
+                ways = tuple(replace(way, sorts=False) if isinstance(way, SortBased) else way for way in ways)
+                node = replace(node, physical=replace(node.physical, implementations=ways))
+        nodes[id_] = node
+    return Graph(nodes, graph.edges)
+
+
 def _worth_it(ranking: Ranking, graph: Graph, model: CostModel, asked: Constraints) -> Ranking:
     """Sorters only where they promise much: what they cost is certain, what they save is reckoned."""
     try:
         without = rank(graph, model, asked, 1, offered=Offered.NONE)
     except BadInput:
         return ranking  # what was pinned needs them
-    return ranking if ranking.best.cost <= SORTERS_SHARE * without.best.cost else without
+    return ranking if differing(ranking) <= SORTERS_SHARE * differing(without) else without
+
+
+def differing(ranking: Ranking) -> int:
+    """What the best plan costs in that in which plans differ: sorters, and activities that can be done otherwise."""
+    graph = ranking.space.graph
+    return sum(line.cost for line in ranking.best.lines if line.is_sorter or has_choice(graph, line.node))
 
 
 def _few_groups(graph: Graph, plan: Plan) -> set[str]:
