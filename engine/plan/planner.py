@@ -162,7 +162,8 @@ def conflict(space: Space) -> str:
     if not parts:
         return "no combination of implementations fits this workflow"
     if len(parts) == 1:
-        return f"there is no plan with {parts[0]}: no sorter gives it the order that it needs"
+        why = ": no sorter gives it the order that it needs" if kept.memory_rows is None else ""
+        return f"there is no plan with {parts[0]}{why}"
     return f"these cannot be had together: {'; '.join(parts)}"
 
 

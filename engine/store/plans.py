@@ -111,8 +111,11 @@ def _best(bound: Bound, rows: Rows, model: CostModel, sorters: bool) -> RunPlan:
 
     planning = bound.workflow.plan
     chosen = {*planning.pin, *planning.forbid} if planning is not None else set()
+    limited = planning is not None and (planning.memory_rows is not None or planning.limits or planning.resumption)
     while True:
-        graph = _hashing(graph_of(bound, rows, sortable, on_spark=True), chosen)
+        graph = graph_of(bound, rows, sortable, on_spark=True)
+        if not limited:
+            graph = _hashing(graph, chosen)
         asked = constraints(bans=_not_unasked(graph, bound), planning=bound.workflow.plan)
         ranking = rank(graph, model, asked, 1)
         few = _few_groups(graph, ranking.best)
