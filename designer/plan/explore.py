@@ -17,7 +17,7 @@ from engine.plan.planner import Ranking, Search, rank
 from engine.plan.rows import Rows
 from engine.plan.space import Plan, Space
 from engine.plan.views import Rewrite, offers
-from engine.store.plans import BEST, plan_for_run
+from engine.store.plans import plan_for_run
 from engine.store.prices import kept_prices
 from engine.store.statistics import known_rows
 
@@ -68,7 +68,7 @@ def explore(bound: Bound, costs: str) -> Explored:
         begun = time.perf_counter()
         ranking = rank(graph, model, asked, TOP, search)
         seconds = time.perf_counter() - begun
-        chosen = plan_for_run(bound, BEST)
+        chosen = plan_for_run(bound)
         taken = chosen.signature if chosen is not None else None
         return Explored(costs, ranking, rows, taken, views, states, seconds)
     except (PapilioError, OSError, ValueError, RecursionError) as error:

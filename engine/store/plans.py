@@ -9,7 +9,7 @@ from typing import Any
 from engine.errors import BadInput, PapilioError
 from engine.model.binding import Bound
 from engine.model.physical import HashBased, HashJoin, SortBased
-from engine.plan.apply import Applied, applied
+from engine.plan.apply import BEST, NONE, Applied, applied
 from engine.plan.constraints import Constraints, constraints, implementations
 from engine.plan.costs import CostModel, MeasuredCosts, cost_model, units
 from engine.plan.explain import as_dict
@@ -19,8 +19,6 @@ from engine.plan.rows import Origin, Rows
 from engine.plan.space import Plan
 from engine.store.prices import kept_prices
 from engine.store.statistics import known_rows
-
-BEST, NONE = "best", "none"
 
 # What the best plan of a run may do. A signature, a pin or a ban in the file is taken at its word.
 SORTERS_SHARE = 0.8  # sorters must promise at least so small a share of the costs without them
