@@ -15,6 +15,7 @@ from engine.events import LogReader, PlanChosen
 from engine.model.binding import Bound, bind
 from engine.model.file import load, workflow_from
 from engine.operators import catalogue
+from engine.plan.constraints import constraints
 from engine.plan.costs import MeasuredCosts, PaperCosts
 from engine.plan.graph import graph_of
 from engine.plan.planner import rank
@@ -88,7 +89,7 @@ def plans_of(bound: Bound, top: int) -> list[str]:
     """The cheapest plans by both models."""
     found: dict[str, None] = {}
     for model in (PaperCosts(), MeasuredCosts()):
-        ranking = rank(graph_of(bound, rows_of(bound)), model, top=top)
+        ranking = rank(graph_of(bound, rows_of(bound)), model, constraints(planning=bound.workflow.plan), top)
         found.update(dict.fromkeys(map(ranking.signature, ranking.plans)))
     return list(found)
 
