@@ -17,9 +17,10 @@ from engine.events import Event, EventLog, Remark
 from engine.model.binding import Bound, with_settings
 from engine.model.file import to_yaml
 from engine.partition.units import Granularity
-from engine.plan.apply import Applied
+from engine.plan.apply import BEST, Applied
 from engine.plan.planner import TooLarge
 from engine.schedule.settings import ScheduleSettings
+from engine.spark.connect import check_operators, is_connected
 from engine.spark.fused_run import FusedRun
 from engine.spark.pack_run import STORE, PackRun
 from engine.spark.packs import memory_folder, remove_packs
@@ -76,6 +77,7 @@ def launch(
         progress = Progress(folder)
         cleanup.callback(progress.close)
         fused = settings.schedule.granularity is Granularity.FUSED
+        _check_backend(bound, settings)
         kind = FusedRun if fused else PackRun
         refreshed = last_refreshes(bound, store)
         told = replace(settings, trusted=trusted, refreshed=refreshed)
@@ -113,8 +115,11 @@ class _Chosen:
 def _chosen_plan(bound: Bound, settings: RunSettings, store: str | None) -> _Chosen:
     """The plan that was asked for, as far as the workflow has one."""
     fused = settings.schedule.granularity is Granularity.FUSED
+    connected = is_connected(settings.spark.master)
+    if connected and settings.plan == BEST:
+        return _Chosen()  # prices and layouts are classic Spark's; another engine knows itself better
     try:
-        plan = plan_for_run(bound, settings.plan, store, sorters=fused)
+        plan = plan_for_run(bound, settings.plan, store, sorters=fused and not connected)
     except TooLarge as error:
         return _Chosen(remark=str(error))
     if plan is None:
@@ -127,6 +132,14 @@ def _begun_plan(folder: Path) -> _Chosen:
     """The plan that a killed run was begun with; what is known of the rows may have changed since."""
     begun = next(read_steps(folder / FILE))["plan"]
     return _Chosen(Applied.from_data(begun["applied"]), begun["told"])
+
+
+def _check_backend(bound: Bound, settings: RunSettings) -> None:
+    """Refuse what only classic Spark can do on a master that is reached over Spark Connect."""
+    master, granularity = settings.spark.master, settings.schedule.granularity
+    if is_connected(master) and granularity is not Granularity.FUSED:
+        raise BadInput(f"--granularity {granularity.value}: row packs take classic Spark; {master} runs fused only")
+    check_operators(bound, master)
 
 
 def _resumable(run: str, bound: Bound, store: str | None) -> RunRecord:

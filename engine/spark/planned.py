@@ -27,7 +27,7 @@ class Planned:
         self.plan = plan
         self.spark = spark
         # One number for all sorters: rows that are divided alike can meet as they are.
-        least = BUCKETS_PER_CORE * spark.sparkContext.defaultParallelism
+        least = BUCKETS_PER_CORE * spark.sparkContext.defaultParallelism if plan.has_sorters else 1
         self.parts = max(least, -(-plan.rows // BUCKET_ROWS))
         self._numbers = input_numbers(bound)
 

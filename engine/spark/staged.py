@@ -79,8 +79,6 @@ class StagedResult:
         files = sorted(folder.glob("*.parquet")) if folder.is_dir() else []
         return [(file, parquet.read_metadata(file).num_rows) for file in files]
 
-    def delete(self, spark: SparkSession | None = None) -> None:
+    def delete(self) -> None:
         """Forget the copy."""
-        if self.stage is not None and spark is not None:
-            self.stage.forget(spark)
         shutil.rmtree(self.folder, ignore_errors=True)

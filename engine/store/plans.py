@@ -94,7 +94,10 @@ def _given(bound: Bound, rows: Rows, model: CostModel, text: str, sorters: bool)
     ranking = only(text, graph, model, constraints(planning=bound.workflow.plan))
     plan = ranking.best
     if plan.sorters and not sorters:
-        raise BadInput("the signature has sorters, which rows that travel in packs cannot have; use granularity fused")
+        raise BadInput(
+            "the signature has sorters, which take the granularity fused on classic Spark: rows that travel in packs "
+            "cannot have them, nor can those behind Spark Connect"
+        )
     return _made(ranking, plan, model, "signature", applied(graph, plan))
 
 

@@ -151,7 +151,7 @@ def test_rows_that_travel_in_packs_have_implementations_but_no_sorters(run, data
     from engine.partition.units import Granularity
 
     packs = ScheduleSettings(granularity=Granularity.SUBFLOW)
-    with pytest.raises(BadInput, match="packs cannot have"):
+    with pytest.raises(BadInput, match="rows that travel in packs"):
         run(balanced(data, tmp_path), "((R.1)//(S.S!(A).2@SO.P)).3@HJ.V.((4@SO.Z)//(5@SO.W))", schedule=packs)
     assert list(tmp_path.iterdir()) == []
 

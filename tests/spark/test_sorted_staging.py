@@ -143,3 +143,12 @@ def test_a_descending_order_is_kept_in_the_files(session, rows, tmp_path):
         assert values == sorted(values, reverse=True)
     assert stage.read(session).count() == ROWS
     stage.delete(session)
+
+
+def test_what_another_session_had_sorted_is_known_again(session, staged, rows):
+    staged.forget(session)
+    staged.restore(session, rows.schema)
+    frame = staged.read(session).groupBy("A", "B").sum("id")
+    assert "Exchange" not in executed(frame)
+    assert "SortAggregate" in executed(frame)
+    assert sorted(frame.collect()) == sorted(rows.groupBy("A", "B").sum("id").collect())
