@@ -59,9 +59,12 @@ class PacksPanel(QWidget):
             self._tell(str(event.get("message")), "wrong")
             return
         packs = event["packs"]
-        rows = [[pack["pack"].split(".")[0].lstrip("p0") or "0", *row] for pack in packs for row in pack["first"]]
-        first = {"name": tr("pack"), "type": tr("number"), "nulls": 0.0, "distinct": len(packs), "bars": [],
-                 "labels": [tr("{0}: {1} rows", pack["pack"], f"{pack['rows']:,}") for pack in packs]}  # fmt: skip
+        rows = [[str(place), *row] for place, pack in enumerate(packs, start=1) for row in pack["first"]]
+        sizes = [tr("{0}: {1} rows", place, f"{pack['rows']:,}") for place, pack in enumerate(packs, start=1)]
+        first = {
+            "name": tr("pack"), "type": tr("place in the queue"), "nulls": 0.0, "distinct": len(packs), "bars": [],
+            "labels": sizes,
+        }  # fmt: skip
         self.table.show_rows([first, *event["columns"]], rows)
         self.pages.setCurrentIndex(1)
         every = len(packs) + event["left_out"]
