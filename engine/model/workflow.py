@@ -34,6 +34,12 @@ class Hints(Kept):
         None, ge=0, allow_inf_nan=False, description="Microseconds that it takes for one row that enters."
     )
     rows: int | None = Field(None, ge=0, description="Rows that leave; of a source, those it holds.")
+    alpha_s: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="Of a streaming table: seconds that an update takes at least."
+    )
+    beta: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="Of a streaming table: seconds more for each second's data."
+    )
 
 
 class Node(Kept):
