@@ -125,8 +125,8 @@ def print_simulated(summary: dict[str, Any]) -> None:
     import click
 
     click.echo(
-        f"{summary['events']:,} events, {summary['clock_s']:,.0f} s of the virtual clock in {summary['seconds']:.2f} s: "
-        f"{summary['jobs']:,} updates, tracks {summary['utilization']:.0%} busy"
+        f"{summary['events']:,} events, {summary['clock_s']:,.0f} s of the virtual clock in {summary['seconds']:.2f} s"
+        f", {summary['jobs']:,} updates, tracks {summary['utilization']:.0%} busy"
     )
     click.secho(
         f"relative lateness {summary['relative_lateness']:.3f}, "

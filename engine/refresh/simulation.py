@@ -30,7 +30,7 @@ from engine.schedule import log as scheduled
 from engine.store import MetadataStore, RunRecord
 from engine.store.runs import also_to, new_run_id, run_folder
 
-LOGGED_EVENTS = 100_000  # of a longer simulation nobody would read the log
+LOGGED_EVENTS = 50_000  # of a longer simulation nobody would read the log
 ASSUMED = Cost(0.5, 0.02)  # of a table of which nothing is known
 
 

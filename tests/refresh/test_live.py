@@ -144,7 +144,9 @@ def test_files_arrive_and_tables_come_and_go_while_it_runs(spark, tmp_path):
     assert published(tmp_path / "out" / "sale").late_rows == 1
     (late,) = (tmp_path / "out" / "sale" / LATE).iterdir()
     assert duckdb.sql(f"SELECT n FROM read_parquet('{late}')").fetchall() == [(4,)]
-    assert not [event for event in LogReader(tmp_path / "events.jsonl") if isinstance(event, UpdateFinished) and event.failed]
+    assert not [
+        event for event in LogReader(tmp_path / "events.jsonl") if isinstance(event, UpdateFinished) and event.failed
+    ]
     # Opened again, it goes on where it was.
     with running(file, spark):
         put("d.csv", "2026-01-01T00:03:00Z,7")
@@ -168,7 +170,9 @@ def test_the_command_tells_staleness_and_keeps_what_it_learnt(spark, tmp_path):
         assert all(end <= begin for (_, end), (begin, _) in pairwise(jobs))
     position = published(tmp_path / "out" / "click").position
     if position is not None:
-        assert rows(tmp_path / "out" / "click", "id") == sorted_rows((n,) for n in range(40 * (position[0] + 1)) if n % 5 < 4)
+        assert rows(tmp_path / "out" / "click", "id") == sorted_rows(
+            (n,) for n in range(40 * (position[0] + 1)) if n % 5 < 4
+        )
         with_store = learnt_of("small", str(tmp_path / "papilio.db")) or learnt_of("small", None)
         assert told["learnt"]["click"]["alpha_s"] > 0 or with_store
     shown = answer(papilio_here("stream", "show", file, "--json", home=tmp_path))
@@ -228,7 +232,9 @@ def version(home: Path, table: str) -> int:
 def nothing_lost_or_repeated(home: Path) -> None:
     """Every record of the batches that were taken is in its table once, or was refused or late; views agree."""
     click, sale = published(home / "out" / "click"), published(home / "out" / "sale")
-    assert rows(home / "out" / "click", "id") == sorted_rows((n,) for n in range(40 * (click.position[0] + 1)) if n % 5 < 4)
+    assert rows(home / "out" / "click", "id") == sorted_rows(
+        (n,) for n in range(40 * (click.position[0] + 1)) if n % 5 < 4
+    )
     assert sale.rows + sale.late_rows == 20 * (sale.position[0] + 1)
     for name, scratch in SCRATCH.items():
         edge = published(home / "out" / name).fresh_us
@@ -238,7 +244,9 @@ def nothing_lost_or_repeated(home: Path) -> None:
             database.execute("SET TimeZone = 'UTC'")
             for base in ("click", "sale"):
                 files = published_files(home / "out" / base)
-                database.execute(f"CREATE VIEW {base} AS SELECT * FROM read_parquet({files}) WHERE epoch_us(ts) <= {edge}")
+                database.execute(
+                    f"CREATE VIEW {base} AS SELECT * FROM read_parquet({files}) WHERE epoch_us(ts) <= {edge}"
+                )
             assert rows(home / "out" / name) == sorted_rows(database.execute(scratch).fetchall()), name
 
 

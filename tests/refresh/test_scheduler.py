@@ -80,8 +80,8 @@ def test_updates_cascade_breadth_first() -> None:
 
 
 def test_pending_updates_merge_and_chopping_cuts_at_whole_batches() -> None:
-    whole = Scheduler(Warehouse([base("a")]), replace(ONE, chop=None))
-    chopped = Scheduler(Warehouse([base("a")]), replace(ONE, chop=3.0))
+    whole = Scheduler(Warehouse([base("a", beta=1.0)]), replace(ONE, chop=None))
+    chopped = Scheduler(Warehouse([base("a", beta=1.0)]), replace(ONE, chop=3.0))
     for scheduler in (whole, chopped):
         for number in range(1, 8):
             scheduler.arrive("a", 10.0 * number, 10.0 * number)
@@ -90,6 +90,16 @@ def test_pending_updates_merge_and_chopping_cuts_at_whole_batches() -> None:
     assert job.loads == (Load("a", 0.0, 30.0, 3),)
     chopped.finish(job, 71.0)
     assert chopped.start(71.0)[0].loads == (Load("a", 30.0, 60.0, 3),)
+
+
+def test_an_update_is_not_chopped_where_that_would_not_make_it_shorter() -> None:
+    """alpha is ten times what a period's data take: seven periods are done in less than thrice the usual time."""
+    scheduler = Scheduler(Warehouse([base("a", alpha_s=1.0, beta=0.01)]), replace(ONE, chop=3.0))
+    for number in range(1, 8):
+        scheduler.arrive("a", 10.0 * number, 10.0 * number)
+    (job,) = scheduler.start(70.0)
+    assert job.loads[0].batches == 7
+    assert job.expected_s < 3 * scheduler.tables["a"].usual_seconds
 
 
 def test_a_failed_job_is_loaded_again_with_what_came_meanwhile() -> None:
