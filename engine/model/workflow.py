@@ -40,6 +40,12 @@ class Hints(Kept):
     beta: float | None = Field(
         None, ge=0, allow_inf_nan=False, description="Of a streaming table: seconds more for each second's data."
     )
+    scan_share: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Of a streaming table: how much of an update is reading its sources, which one job can share.",
+    )
 
 
 class Node(Kept):

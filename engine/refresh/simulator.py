@@ -83,6 +83,7 @@ def simulate(
     random = Random(world.seed).random
     arrive, start, finish = scheduler.arrive, scheduler.start, scheduler.finish
     costs = {name: (cost.alpha_s, cost.beta) for name, cost in world.costs.items()}
+    specs = world.warehouse.tables
     spread, slowdown, normal = world.spread, world.slowdown, world.normal_s
     cycle = world.normal_s + world.slow_s
     always = cycle <= 0 or normal <= 0
@@ -115,12 +116,16 @@ def simulate(
                 watch.finished(now, what)
         for job in start(now):
             jobs += 1
-            seconds = job.expected_s if len(job.loads) > 1 else -1.0
-            if seconds < 0:
-                load = job.loads[0]
-                alpha, beta = costs[load.table]
-                seconds = alpha + beta * (load.upto - load.after)
-            seconds *= spread + random()
+            seconds = scans = longest = 0.0
+            for table, begin, upto, _ in job.loads:
+                alpha, beta = costs[table]
+                alone = alpha + beta * (upto - begin)
+                seconds += alone
+                if len(job.loads) > 1:  # one job for several tables scans what they share once
+                    scan = specs[table].scan_share * alone
+                    scans += scan
+                    longest = max(longest, scan)
+            seconds = (seconds - scans + longest) * (spread + random())
             if always or now % cycle >= normal:
                 seconds *= slowdown
             busy += seconds

@@ -73,7 +73,9 @@ def test_an_aggregate_with_floats_or_having_is_recomputed(tmp_path):
     ],
 )  # fmt: skip
 def test_what_cannot_be_kept_is_told_with_its_node(tmp_path, changes, told):
-    text = with_(FILE, **changes).replace("from: dear.match", "from: dear" if "limit" in str(changes) else "from: dear.match")
+    text = with_(FILE, **changes).replace(
+        "from: dear.match", "from: dear" if "limit" in str(changes) else "from: dear.match"
+    )
     if "derive" in changes.get("clean", ""):
         text = text.replace("from: clean.match", "from: clean")
     with pytest.raises(BadInput) as caught:

@@ -274,3 +274,14 @@ def test_and_one_by_one_where_the_first_would_be_held_up() -> None:
     assert siblings(0.0).start(11.0)[0].tables == ("v0",)
     # v1 would bring 2/1.8 a second of its own, less than the 3/2 that v0 brings by itself.
     assert siblings(0.1).start(11.0)[0].tables == ("v0",)
+
+
+def test_one_job_for_several_views_keeps_them_fresher_where_they_mostly_scan() -> None:
+    def world(scan_share: float) -> World:
+        views = [TableSpec(f"v{number}", ("a",), alpha_s=1, beta=0.1, scan_share=scan_share) for number in range(6)]
+        costs = {name: Cost(1.0, 0.1) for name in ("a", *(view.name for view in views))}
+        return World(Warehouse([base("a", alpha_s=1.0, beta=0.1), *views]), {"a": Stream(10.0, 0.0)}, costs)
+
+    alone, together = (simulate(world(share), ONE, events=4_000) for share in (0.0, 0.8))
+    assert together.jobs < together.scheduler.tables["v0"].updates + together.scheduler.tables["a"].updates + 100
+    assert together.weighted_staleness < 0.7 * alone.weighted_staleness

@@ -26,7 +26,9 @@ def opened(folder: Path) -> TableStore:
 
 def rows_of(number: int) -> pa.Table:
     times = [number * 1_000_000 + row * 1000 for row in range(ROWS)]
-    return pa.table({"ts": pa.array(times).cast(pa.timestamp("us", "UTC")), "id": [number * ROWS + row for row in range(ROWS)]})
+    return pa.table(
+        {"ts": pa.array(times).cast(pa.timestamp("us", "UTC")), "id": [number * ROWS + row for row in range(ROWS)]}
+    )
 
 
 def load(folder: Path) -> None:

@@ -29,7 +29,9 @@ class Folder:
         self.store = TableStore(tmp_path / "t", "ts", 60_000_000)
         self.said: list[str] = []
         stream = make("folder_stream", path="in", columns=COLUMNS, check_s=0.01, **settings)
-        self.feed = feed_of(stream, Place(lambda text: tmp_path / text, str), self.store, SCHEMA, "ts", NOW, self.said.append)
+        self.feed = feed_of(
+            stream, Place(lambda text: tmp_path / text, str), self.store, SCHEMA, "ts", NOW, self.said.append
+        )
         self.now = NOW
 
     def put(self, name: str, text: str, age_s: float = 10) -> None:
@@ -135,7 +137,10 @@ def test_json_lines_and_parquet_arrive_as_well(tmp_path):
     made.store.close()
     made = Folder(tmp_path, format="parquet")
     (made.path / "a.json").unlink()
-    parquet.write_table(pa.table({"n": pa.array([7], pa.int32()), "ts": pa.array([5]).cast(pa.timestamp("us", "UTC"))}), made.path / "a.parquet")
+    parquet.write_table(
+        pa.table({"n": pa.array([7], pa.int32()), "ts": pa.array([5]).cast(pa.timestamp("us", "UTC"))}),
+        made.path / "a.parquet",
+    )
     assert made.feed.read(made.poll())["n"].to_pylist() == [7]
     made.store.close()
 

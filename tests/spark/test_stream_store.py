@@ -98,7 +98,12 @@ def test_two_processes_do_not_keep_one_table(store):
 
 
 def killed(folder: Path, every: int) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, str(HERE / "killed_table.py"), str(folder), str(every)], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, str(HERE / "killed_table.py"), str(folder), str(every)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_a_kill_leaves_whole_batches_and_a_restart_goes_on(tmp_path):

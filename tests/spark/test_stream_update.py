@@ -37,7 +37,9 @@ class Warehouse:
             if plan.is_base:
                 stream = self.bound.operators[plan.stream]
                 schema = self.updater.arrow[plan.stream]
-                self.feeds[name] = feed_of(stream, self.bound.place(), self.stores[name], schema, plan.stream_time, BEGIN, print)
+                self.feeds[name] = feed_of(
+                    stream, self.bound.place(), self.stores[name], schema, plan.stream_time, BEGIN, print
+                )
                 self.waiting[name] = []
 
     def rows(self, name: str) -> pa.Table:
