@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from engine.model.binding import Bound
 from engine.model.operator import Built, Place, port_frame
+from engine.operators._sql import quoted
 from engine.operators.streams import MICROS, GeneratorStream
 from engine.partition.tables import Follow, TablePlan
 from engine.spark.compile import CountedRows, NodeBuilder
@@ -89,7 +90,7 @@ class Updater:
         if plan.stream is not None:
             stream = self.bound.operators[plan.stream]
             assert hasattr(stream, "declared")
-            ddl = ", ".join(f"`{name}` {kind}" for name, kind in (stream.declared() or {}).items())
+            ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in (stream.declared() or {}).items())
             frame = self.spark.createDataFrame([], ddl)
             self.arrow[plan.stream] = frame.limit(0).toArrow().schema
             inputs[plan.stream] = frame
@@ -213,14 +214,15 @@ class Updater:
         counted: list[CountedRows],
     ) -> pa.Table:
         """The groups that are there and those of the new rows, made one by the second step of the aggregate."""
-        new = self._between(plan, held, None if after is None else after + 1, edge, counted)
+        first = None if after is None else after + 1
         old = None if begin is None else self.stores[plan.name].read(begin, None)
         if old is None or not old.num_rows:
-            return new
+            return self._between(plan, held, first, edge, counted)
         assert plan.merge is not None
-        both = self.spark.createDataFrame(pa.concat_tables([old, new])).coalesce(1)
+        inputs = {source: self._frame(source, held[source], first, edge) for source in plan.sources}
+        both = self._through(plan, inputs, counted).unionByName(self.spark.createDataFrame(old)).coalesce(1)
         aggregates = [F.expr(item.expression).alias(item.name) for item in plan.merge.aggregates]
-        merged = both.groupBy(*[f"`{name}`" for name in plan.merge.group]).agg(*aggregates)
+        merged = both.groupBy(*[quoted(name) for name in plan.merge.group]).agg(*aggregates)
         return merged.toArrow().select(self.arrow[plan.name].names).cast(self.arrow[plan.name])
 
     def _frame(self, source: str, version: Version, first: int | None, last: int) -> DataFrame:
@@ -234,9 +236,9 @@ class Updater:
             return self.spark.createDataFrame(rows).coalesce(1)
         paths = [str(store.folder / DATA / file.name) for file in files]
         frame = self.spark.read.schema(self.schemas[source]).parquet(*paths)
-        conditions = [f"`{column}` <= timestamp_micros({last})"]
+        conditions = [f"{quoted(column)} <= timestamp_micros({last})"]
         if first is not None:
-            conditions.append(f"`{column}` >= timestamp_micros({first})")
+            conditions.append(f"{quoted(column)} >= timestamp_micros({first})")
         return frame.where(" AND ".join(conditions)).coalesce(1)
 
     # -- the graph

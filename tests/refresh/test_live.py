@@ -123,7 +123,7 @@ def test_files_arrive_and_tables_come_and_go_while_it_runs(spark, tmp_path):
         # Safe is what lies ten seconds back, and nothing does yet.
         assert published(tmp_path / "out" / "total").rows == 0
         put("again.csv", "2026-01-01T00:00:30Z,1", "2026-01-01T00:00:31Z,2", "2026-01-01T00:00:31Z,")
-        put("b.csv", "2026-01-01T00:01:00Z,3", "2026-01-01T00:00:19Z,4", "2026-01-01T00:00:21Z,5")
+        put("b.csv", "2026-01-01T00:01:00Z,3", "2026-01-01T00:00:19Z,4", "2026-01-01T00:00:22Z,5")
         until(lambda: holds("sale", 1, 2, 3, 5))
         until(lambda: holds("total", 1, 2, 5))
         text = FOLDER
@@ -185,7 +185,7 @@ def test_the_command_tells_staleness_and_keeps_what_it_learnt(spark, tmp_path):
         ("from: click, to: second}", "from: pair, to: second}", "circle"),
         ("from: click, to: second}", "from: clik, to: second}", "names a node `clik` that does not exist"),
         ("period_s: 1, rows_per_s: 40", "period_s: -1, rows_per_s: 40", "node `clicks`, setting `period_s`"),
-        ("group: [pair]", "group: [page]", "node `per_pair`"),
+        ("group: [bucket, page], aggregates: [{name: amount", "group: [page], aggregates: [{name: bucket, expression: max(bucket)}, {name: amount", "node `per_sale`: table `sale_second`"),
         ("path: out/pair", "path: out/click", "table `click` is kept in the same place"),
     ],
 )

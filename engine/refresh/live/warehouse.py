@@ -235,11 +235,22 @@ class LiveWarehouse:
         for name, feed in self.feeds.items():
             for arrival in feed.poll(now):
                 table = self.scheduler.table(name)
+                self._begin_earlier(name, arrival, now)
                 self.waiting[name].append(arrival)
                 upto = table.available if arrival.upto_us is None else arrival.upto_us / MICROS
                 self.scheduler.arrive(name, upto, now)
                 if arrival.safe_us is not None:
                     self.scheduler.punctuate(name, arrival.safe_us / MICROS, now)
+
+    def _begin_earlier(self, name: str, arrival: Arrival, now: float) -> None:
+        """The first data of a table may be old: it and its views, empty as well, begin there and not now."""
+        table = self.scheduler.table(name)
+        if arrival.upto_us is None or self.stores[name].version.fresh_us is not None or table.batches or table.job:
+            return
+        first = arrival.upto_us / MICROS - table.lateness - (table.periods.value or 1.0)
+        below = self.scheduler.warehouse.descendants(name)
+        empty = [one for one in below if self.stores[one].version.fresh_us is None]
+        self.scheduler.begin_from([name, *empty], first, now)
 
     # -- jobs
 
@@ -452,7 +463,9 @@ class LiveWarehouse:
 
 def replace_upto(load: Any, version: Version) -> Any:
     """A load as it came out."""
-    return load if load.batches or version.fresh_us is None else load._replace(upto=version.fresh_us / MICROS)
+    if load.batches:
+        return load
+    return load._replace(upto=load.after if version.fresh_us is None else version.fresh_us / MICROS)
 
 
 def _differs(one: TablePlan, other: TablePlan, bound: Bound, before: Bound) -> bool:
