@@ -185,7 +185,11 @@ def test_the_command_tells_staleness_and_keeps_what_it_learnt(spark, tmp_path):
         ("from: click, to: second}", "from: pair, to: second}", "circle"),
         ("from: click, to: second}", "from: clik, to: second}", "names a node `clik` that does not exist"),
         ("period_s: 1, rows_per_s: 40", "period_s: -1, rows_per_s: 40", "node `clicks`, setting `period_s`"),
-        ("group: [bucket, page], aggregates: [{name: amount", "group: [page], aggregates: [{name: bucket, expression: max(bucket)}, {name: amount", "node `per_sale`: table `sale_second`"),
+        (
+            "group: [bucket, page], aggregates: [{name: amount",
+            "group: [page], aggregates: [{name: bucket, expression: max(bucket)}, {name: amount",
+            "node `per_sale`: table `sale_second`",
+        ),
         ("path: out/pair", "path: out/click", "table `click` is kept in the same place"),
     ],
 )

@@ -132,3 +132,31 @@ def test_on_the_papers_heterogeneous_jobs_the_defaults_beat_one_queue(file: Path
     default, one = (simulated(scenario, *slow, "--sharing", sharing) for sharing in ("proportional", "one"))
     assert len(default["tables"]) == 30
     assert default["relative_lateness"] < one["relative_lateness"]
+
+
+PLUGIN = """
+from typing import ClassVar
+
+from engine.refresh.local import LocalAlgorithm
+
+
+class LongestFirst(LocalAlgorithm):
+    \"\"\"The longest job first, as an example of a bad idea.\"\"\"
+
+    name: ClassVar[str] = "longest-first"
+    title: ClassVar[str] = "Longest first"
+
+    def key(self, table):
+        return -table.seconds
+"""
+
+
+def test_a_plugin_brings_a_local_algorithm(file: Path, tmp_path: Path) -> None:
+    plugin = tmp_path / "papilio_longest.py"
+    plugin.write_text(PLUGIN, encoding="utf-8")
+    answer = simulated(
+        file, "--plugin", str(plugin), "--policy", "longest-first", "--tracks", "1", "--count", "3000",
+        "--slowdown", "3", "--normal-s", "100", "--slow-s", "100",
+    )  # fmt: skip
+    assert answer["policy"] == "longest-first"
+    assert answer["tables"]["orders"]["updates"] > 0
