@@ -6,12 +6,14 @@ so nothing is shuffled; its result is written beside the table and published by 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -22,6 +24,7 @@ from engine.operators.streams import MICROS, GeneratorStream
 from engine.partition.tables import Follow, TablePlan
 from engine.spark.compile import CountedRows, NodeBuilder
 from engine.spark.failures import NodeFailed, reason_of
+from engine.spark.session import activate
 from engine.spark.stream_feeds import FUTURE_S, Arrival, Feed
 from engine.spark.stream_store import DATA, Change, TableStore, Version, times_us
 
@@ -43,6 +46,19 @@ def quick_session(spark: SparkSession) -> SparkSession:
     for name, value in SPARK_SETTINGS.items():
         session.conf.set(name, value)
     return session
+
+
+def start_track(spark: SparkSession, name: str, work: Callable[[], None]) -> Thread:
+    """A thread whose Spark jobs are in a FAIR pool of their own."""
+
+    def in_pool() -> None:
+        activate(spark)
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)
+        work()
+
+    thread = InheritableThread(target=in_pool, name=name, daemon=True)
+    thread.start()
+    return thread
 
 
 @dataclass(frozen=True)

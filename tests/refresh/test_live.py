@@ -49,7 +49,7 @@ edges:
 """
 MORE = {
     "  total:": "  large: {operator: filter, settings: {condition: n > 2}}\n"
-    "  large_sale: {operator: stream_table, settings: {path: out/large, time_column: ts, partition_s: 60}}\n  total:",
+    "  large_sale: {operator: stream_table, settings: {path: out/large_sale, time_column: ts, partition_s: 60}}\n  total:",
     "- {from: sale, to: second}": "- {from: sale, to: large}\n- {from: large.match, to: large_sale}\n- {from: sale, to: second}",
 }
 

@@ -11,12 +11,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
-
-from pyspark import InheritableThread
-from pyspark.sql import SparkSession
 
 from engine.errors import BadInput, PapilioError, RunFailed
 from engine.events import EventLog, Remark, RowsRefused, TableStaleness, UpdateFinished, UpdateStarted
@@ -29,10 +27,9 @@ from engine.refresh.jobs import Job
 from engine.refresh.live.clock import Clock
 from engine.refresh.scheduler import Scheduler, Settings
 from engine.spark.failures import NodeFailed, reason_of
-from engine.spark.session import activate
 from engine.spark.stream_feeds import Arrival, Feed, feed_of
 from engine.spark.stream_store import RecentRows, TableStore, Version
-from engine.spark.stream_update import Updater, quick_session
+from engine.spark.stream_update import Updater, quick_session, start_track
 
 LONGEST_WAIT_S = 0.05  # so long at most until the streams are looked at again
 RETRIES = 3  # of a failing update, before the warehouse stops
@@ -73,7 +70,7 @@ class LiveWarehouse:
         self,
         bound: Bound,
         settings: LiveSettings,
-        spark: SparkSession,
+        spark: Any,
         log: EventLog,
         *,
         secrets: Mapping[str, str] | None = None,
@@ -145,18 +142,15 @@ class LiveWarehouse:
         self.begin = now = self.clock()
         for plan in self.plans.values():
             self._open_feed(plan, now)
-        fresh = {name: _seconds(store.version.fresh_us) for name, store in self.stores.items()}
-        known = {name: at for name, at in fresh.items() if at is not None}
+        fresh = {name: self._freshness(plan) for name, plan in self.plans.items()}
         self.scheduler = Scheduler(
-            warehouse, self.settings.schedule, now=now, freshness=known, learnt=self.settings.learnt
+            warehouse, self.settings.schedule, now=now, freshness=fresh, learnt=self.settings.learnt
         )
         self._catch_up(now)
         for number in range(self.settings.schedule.tracks):
             tasks: queue.Queue[_Task | None] = queue.Queue()
-            thread = InheritableThread(target=self._track, args=(number, tasks), name=f"track-{number}", daemon=True)
             self.tracks.append(tasks)
-            self.threads.append(thread)
-            thread.start()
+            self.threads.append(start_track(self.spark, f"track-{number}", partial(self._track, tasks)))
 
     def _open_store(self, plan: TablePlan) -> None:
         folder = self.place.path(plan.operator.path)
@@ -174,6 +168,15 @@ class LiveWarehouse:
             lambda message: self.log.add(Remark(message=f"table `{name}`: {message}", node=name)),
         )  # fmt: skip
         self.waiting[name] = deque()
+
+    def _freshness(self, plan: TablePlan) -> float:
+        """Up to when a table holds data. A new view over old tables is behind them, and takes all in at once."""
+        fresh = self.stores[plan.name].version.fresh_us
+        if fresh is not None:
+            return fresh / MICROS
+        safes = [self.stores[source].version.safe_us for source in plan.sources]
+        known = [safe for safe in safes if safe is not None]
+        return min([self.begin, *(safe / MICROS - 0.001 for safe in known)])
 
     def _catch_up(self, now: float) -> None:
         """A stop or a kill may have come between a table and its views: these are behind, and are told so."""
@@ -269,11 +272,8 @@ class LiveWarehouse:
         self.running += 1
         self.tracks[job.track].put(_Task(job, arrivals, self.updater))
 
-    def _track(self, number: int, tasks: queue.Queue[_Task | None]) -> None:
-        """A track: one job at a time, in a pool of its own."""
-        activate(self.spark)
-        context = self.spark.sparkContext
-        context.setLocalProperty("spark.scheduler.pool", f"track-{number}")
+    def _track(self, tasks: queue.Queue[_Task | None]) -> None:
+        """A track: one job at a time."""
         while (task := tasks.get()) is not None:
             task.began = self.clock()
             try:
@@ -421,7 +421,7 @@ class LiveWarehouse:
             self._open_store(plan)
             updater.prepare_table(plan)
             self._open_feed(plan, now)
-            self.scheduler.add_table(spec_of(plan), now, _seconds(self.stores[name].version.fresh_us) or self.begin)
+            self.scheduler.add_table(spec_of(plan), now, self._freshness(plan))
             self.log.add(Remark(message=f"table `{name}` joined", node=name))
 
     # -- what came of it
@@ -473,10 +473,6 @@ def _differs(one: TablePlan, other: TablePlan, bound: Bound, before: Bound) -> b
     if replace(one, operator=other.operator) != other or one.operator != other.operator:
         return True
     return any(bound.operators[node] != before.operators[node] for node in one.nodes)
-
-
-def _seconds(micros: int | None) -> float | None:
-    return None if micros is None else micros / MICROS
 
 
 def _changed(file: Path | None) -> float:
