@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,14 +21,12 @@ from engine.model.file import to_yaml
 from engine.operators.streams import Stream
 from engine.partition.tables import TablePlan, tables_of
 from engine.refresh.described import warehouse_of
-from engine.refresh.estimates import Learnt
+from engine.refresh.kept import STREAMING, learnt_of
 from engine.refresh.live.warehouse import LiveSettings, LiveWarehouse
 from engine.schedule import log as scheduled
 from engine.spark.session import SparkSettings, close_session, open_session
 from engine.store import MetadataStore, RunRecord
 from engine.store.runs import also_to, new_run_id, run_folder
-
-STREAMING = "streaming"  # what the store has as the granularity of such a run
 
 
 @dataclass
@@ -88,16 +86,6 @@ def launch_stream(
     if status == "cancelled":
         raise RunCancelled(f"{bound.name}: stopped at once; what was published stays, the rest is loaded next time")
     return summary
-
-
-def learnt_of(workflow: str, store: str | None) -> dict[str, Learnt]:
-    """What the newest run of this warehouse learnt of its tables: alpha, beta and periods."""
-    with contextlib.suppress(PapilioError), MetadataStore(store) as opened:
-        for record in opened.list_runs(workflow=workflow, limit=20):
-            found: Mapping[str, Any] = record.summary.get("learnt") or {}
-            if record.granularity == STREAMING and found:
-                return {name: Learnt(**values) for name, values in found.items()}
-    return {}
 
 
 def _check(bound: Bound, plans: list[TablePlan]) -> None:
