@@ -12,8 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from engine.errors import PapilioError
-from engine.events import Event, EventLog, RunFinished, RunStarted, TableStaleness, UpdateFinished, UpdateStarted
+from engine.events import Event, EventLog, RunFinished, TableStaleness, UpdateFinished, UpdateStarted
 from engine.model.binding import Bound
 from engine.model.file import to_yaml
 from engine.operators.streams import GeneratorStream
@@ -21,13 +20,11 @@ from engine.partition.tables import TablePlan, tables_of
 from engine.refresh.described import warehouse_of
 from engine.refresh.estimates import Learnt
 from engine.refresh.jobs import Job
-from engine.refresh.kept import STREAMING, learnt_of
+from engine.refresh.kept import first_event, keep, learnt_of, record_of
 from engine.refresh.model import Warehouse
 from engine.refresh.report import bounds_report, tables_report
 from engine.refresh.scheduler import Scheduler, Settings
 from engine.refresh.simulator import Cost, Observer, Stream, World, simulate, without_contention
-from engine.schedule import log as scheduled
-from engine.store import MetadataStore, RunRecord
 from engine.store.runs import also_to, new_run_id, run_folder
 
 LOGGED_EVENTS = 50_000  # of a longer simulation nobody would read the log
@@ -129,7 +126,8 @@ def launch_simulation(
         if events:
             log.listen(also_to(events, cleanup))
         (folder / "workflow.butterfly.yaml").write_text(to_yaml(bound.workflow), encoding="utf-8")
-        log.add(_started(bound, run_id, settings, started))
+        about = (bound, run_id, settings.policy, started, None)
+        log.add(first_event(*about))
         told = _Told(log, started.timestamp()) if conditions.events <= LOGGED_EVENTS else None
         observer = told.observer() if told else None
         result = simulate(world, settings, events=conditions.events, until_s=conditions.for_s, observer=observer)
@@ -156,7 +154,8 @@ def launch_simulation(
         }
         log.add(RunFinished(time=started.timestamp() + result.clock_s, status="done", seconds=result.clock_s))
         (folder / "summary.json").write_text(json.dumps(summary, indent=2), encoding="utf-8")
-        _keep(bound, settings, run_id, folder, started, summary, store)
+        record = record_of(*about, folder)
+        keep(replace(record, status="done", finished=datetime.now(UTC), summary=summary), store)
     return summary
 
 
@@ -202,49 +201,3 @@ class _Told:
         table = self.scheduler.tables[name]
         stale = round(table.staleness(now), 4)
         self.log.add(TableStaleness(time=self.zero + now, table=name, staleness=stale, bound=table.bound))
-
-
-def _started(bound: Bound, run: str, settings: Settings, started: datetime) -> RunStarted:
-    plans = tables_of(bound)
-    return RunStarted(
-        time=started.timestamp(),
-        run=run,
-        workflow=bound.name,
-        file=str(bound.file) if bound.file else None,
-        content_hash=bound.workflow.content_hash(),
-        policy=settings.policy,
-        granularity=STREAMING,
-        backend="simulated",
-        master=None,
-        nodes=scheduled.node_facts(bound),
-        edges=scheduled.edge_facts(bound),
-        units={plan.name: {"nodes": [*plan.nodes, plan.name], "reads": list(plan.sources)} for plan in plans},
-    )
-
-
-def _keep(
-    bound: Bound,
-    settings: Settings,
-    run: str,
-    folder: Path,
-    started: datetime,
-    summary: Mapping[str, Any],
-    store: str | None,
-) -> None:
-    """Write the run down. A store that cannot be written must not spoil the answer."""
-    record = RunRecord(
-        run=run,
-        workflow=bound.name,
-        file=str(bound.file or ""),
-        content_hash=bound.workflow.content_hash(),
-        status="done",
-        started=started,
-        finished=datetime.now(UTC),
-        policy=settings.policy,
-        granularity=STREAMING,
-        master="simulated",
-        folder=str(folder),
-        summary=dict(summary),
-    )
-    with contextlib.suppress(PapilioError), MetadataStore(store) as opened:
-        opened.put_run(record)
