@@ -29,6 +29,7 @@ from designer.document.document import Document
 from designer.document.layout import positions
 from designer.editor import Editor
 from designer.link.client import EngineClient
+from designer.monitor.monitor import Monitor
 from designer.outline.panel import OutlinePanel
 from designer.palette.panel import PalettePanel
 from designer.preview.panel import PreviewPanel
@@ -74,6 +75,7 @@ class MainWindow(QMainWindow):
         self._followed: CanvasView | None = None
         self._build_center()
         self._build_docks()
+        self.monitor = Monitor(self)
         self._build_status()
         self._build_commands()
         self._refresh_timer = QTimer(self)
@@ -99,7 +101,7 @@ class MainWindow(QMainWindow):
         self.pages.addWidget(self.start)
         self.pages.addWidget(self.tabs)
         center = QWidget()
-        layout = QVBoxLayout(center)
+        layout = self.below = QVBoxLayout(center)  # a run's timeline goes below the canvas
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(self.banner)
@@ -501,5 +503,6 @@ class MainWindow(QMainWindow):
                 event.ignore()
                 return
         self.schemas.stop()
+        self.monitor.close()
         self.engine.stop()
         event.accept()

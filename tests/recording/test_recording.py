@@ -178,7 +178,7 @@ def lines(events: list[dict[str, Any]]) -> bytes:
     return b"".join(json.dumps(event).encode() + b"\n" for event in events)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(logs(), st.data())
 def test_the_state_at_any_moment_is_that_of_a_plain_replay(events: list[dict[str, Any]], data: st.DataObject) -> None:
     recording = RunRecording(Path("log"))
@@ -191,7 +191,8 @@ def test_the_state_at_any_moment_is_that_of_a_plain_replay(events: list[dict[str
     assert recording.damage is None
     times, latest = [], 0.0
     for event in events:
-        latest = max(latest, event["time"] - 1000.0)
+        if event["event"] != "of-a-later-version":  # what nobody knows does not move the clock either
+            latest = max(latest, event["time"] - 1000.0)
         times.append(latest)
     moment = data.draw(st.sampled_from(times)) + data.draw(st.sampled_from((0.0, 0.03)))
     plain = Plain()
