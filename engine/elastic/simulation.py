@@ -42,7 +42,7 @@ def launch_simulation(
 
 
 def _log(log: EventLog, zero: float, found: Point | Change | Rebalancing) -> None:
-    moment = zero + found.at_s
+    moment = zero + found.at_s + (found.seconds if isinstance(found, Rebalancing) else 0.0)
     match found:
         case Point():
             log.add(point_event(found, moment))
@@ -61,7 +61,7 @@ def _log(log: EventLog, zero: float, found: Point | Change | Rebalancing) -> Non
         case Rebalancing():
             log.add(
                 Rebalanced(
-                    time=moment + found.seconds,
+                    time=moment,
                     nodes_before=found.nodes_before,
                     nodes_after=found.nodes_after,
                     bytes=int(found.moved_mb * _MB),
