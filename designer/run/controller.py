@@ -12,9 +12,12 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from designer.editor import Editor
 from designer.link.client import EngineClient
+from designer.text import tr
+from engine.control import is_alive
 from engine.events import LogTail
 
 TAIL_MS = 100
+ALIVE_TICKS = 10  # a run of another process is looked after once in so many looks
 # Nothing was run yet; under way; over. `replay` is a recorded run that somebody looks at.
 STATES = ("idle", "starting", "running", "paused", "done", "failed", "cancelled", "interrupted", "replay")
 UNDER_WAY = ("starting", "running", "paused")
@@ -33,6 +36,7 @@ class RunController(QObject):
     appended = Signal()
     ended = Signal(str)
     state_changed = Signal(str)
+    known = Signal()  # the first event of its log was read: `facts`, `run_id` and `policy` are there
     told = Signal(str)  # why something was refused or went wrong, in words
     compare_asked = Signal(list)  # the logs of the runs to compare
 
@@ -42,10 +46,14 @@ class RunController(QObject):
         self.state = "idle"
         self.log_path: str | None = None
         self.run_id: str | None = None
+        self.policy = ""
+        self.facts: dict[str, Any] = {}  # the first event of the run's log
         self.editor: Editor | None = None
         self.finished: deque[str] = deque(maxlen=64)  # the logs of the runs that ended here, the newest last
         self._tail: LogTail | None = None
         self._command: int | None = None
+        self._ticks = 0
+        self._said: str | None = None  # how the log says that the run ended
         self._timer = QTimer(self)
         self._timer.setInterval(TAIL_MS)
         self._timer.timeout.connect(self.look)
@@ -54,17 +62,35 @@ class RunController(QObject):
 
     # -- driving
 
-    def run(self, editor: Editor, settings: Mapping[str, Any]) -> None:
+    def run(self, editor: Editor, settings: Mapping[str, Any], parameters: Mapping[str, Any] | None = None) -> None:
         """Run the workflow as it stands on the canvas, saved or not."""
         if self.state in UNDER_WAY:
-            self.told.emit("a run is under way")
             return
         document = editor.document
         path = str(document.path.resolve()) if document.path else None
-        self.editor = editor
+        self._begin(editor, str(settings.get("policy") or ""))
+        self._command = self.engine.send(
+            "run", text=document.text(), path=path, settings=dict(settings), parameters=dict(parameters or {})
+        )
+
+    def resume_killed(self, run: str | None = None, editor: Editor | None = None) -> None:
+        """Finish a run whose process died; none named is the one in front."""
+        run = run or self.run_id
+        if self.state in UNDER_WAY or run is None:
+            return
+        self._begin(editor or self.editor, self.policy)
+        self._command = self.engine.send("resume", run=run)
+
+    def is_resumable(self) -> bool:
+        """Whether the run in front was interrupted and can be finished; a simulated one is simulated anew."""
+        return self.state == "interrupted" and self.facts.get("backend") == "spark"
+
+    def _begin(self, editor: Editor | None, policy: str) -> None:
+        self._timer.stop()
+        self.editor, self.policy = editor, policy
         self.log_path = self.run_id = self._tail = None
+        self.facts, self._said = {}, None
         self._become("starting")
-        self._command = self.engine.send("run", text=document.text(), path=path, settings=dict(settings))
 
     def pause(self) -> None:
         """No new decision until somebody says so; turns that run are ended."""
@@ -80,7 +106,10 @@ class RunController(QObject):
 
     def cancel(self) -> None:
         """Stop the run; its targets stay as they were."""
-        self._control("cancel")
+        if self._command is not None:
+            self.engine.cancel(self._command)  # also one that waits for Spark
+        else:
+            self._control("cancel")
 
     def set_speed(self, speed: float | None) -> None:
         """So many simulated seconds in one of ours; None is as fast as it goes."""
@@ -88,8 +117,7 @@ class RunController(QObject):
 
     def _control(self, action: str, value: float | None = None) -> None:
         if self.state in UNDER_WAY and self.log_path is not None:
-            self.engine.send("control", run=self.run_id, folder=str(Path(self.log_path).parent), action=action,
-                             value=value)  # fmt: skip
+            self.engine.send("control", folder=str(Path(self.log_path).parent), action=action, value=value)
 
     # -- looking
 
@@ -105,8 +133,9 @@ class RunController(QObject):
 
     def _open(self, log_path: str, editor: Editor | None, state: str) -> None:
         self._timer.stop()
-        self.log_path, self.editor = log_path, editor
+        self.log_path, self.editor, self.facts = log_path, editor, {}
         self._tail = LogTail(Path(log_path))
+        self._ticks = 0
         self._become(state)
         self.started.emit(log_path, editor)
         if state != "replay":
@@ -116,24 +145,34 @@ class RunController(QObject):
         """Read what the log has grown by; only what changes the run's own state is understood here."""
         if self._tail is None:
             return
+        self._ticks += 1
+        # A run of another process says nothing when it dies. Asked first: what it wrote before is read below.
+        gone = self._command is None and self._ticks % ALIVE_TICKS == 1 and not is_alive(Path(self._tail.path).parent)
         lines = self._tail.lines()
         for line in lines:
             if line.startswith(b'{"event":"run-'):
                 self._take(json.loads(line))
         if lines:
             self.appended.emit()
+        if gone:
+            self._end("interrupted")
 
     def _take(self, event: Mapping[str, Any]) -> None:
         match event.get("event"):
             case "run-started":
+                self.facts = dict(event)
                 self.run_id = str(event.get("run"))
+                self.policy = str(event.get("policy") or "")
                 self._become("running")
+                self.known.emit()
             case "run-paused":
                 self._become("paused")
             case "run-resumed":
                 self._become("running")
-            case "run-finished":
+            case "run-finished" if self._command is None:
                 self._end(str(event.get("status")))
+            case "run-finished":  # of ours the engine says so too, once all of it is written down
+                self._said = str(event.get("status"))
 
     # -- what the engine says
 
@@ -149,11 +188,16 @@ class RunController(QObject):
                 self._end(str(event["status"]), event.get("message"))
             case "failed":
                 self._end("failed", event.get("message"))
+            case "cancelled":
+                self._end("cancelled")
 
     def _engine_is(self, state: str) -> None:
         if state in ("lost", "off") and self._command is not None and self.state in UNDER_WAY:
             self.look()
-            self._end("interrupted", "the engine process died; Resume goes on from where it was")
+            if self._said is not None:
+                self._end(self._said)
+            else:
+                self._end("interrupted", tr("The engine process died; Resume goes on from where the run was."))
 
     def _end(self, status: str, message: object = None) -> None:
         if self.state not in UNDER_WAY:

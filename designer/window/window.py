@@ -38,6 +38,7 @@ from designer.properties.form import NodeForm
 from designer.properties.panel import PropertiesPanel
 from designer.properties.renaming import Renamed
 from designer.run.controller import RunController
+from designer.run.driver import RunDriver
 from designer.session.exports import Exports
 from designer.session.files import Files
 from designer.session.recovery import Recovery
@@ -78,6 +79,7 @@ class MainWindow(QMainWindow):
         self.monitor = Monitor(self)
         self._build_status()
         self._build_commands()
+        self.driver = RunDriver(self)
         self._refresh_timer = QTimer(self)
         self._refresh_timer.setSingleShot(True)
         self._refresh_timer.setInterval(0)
@@ -296,6 +298,7 @@ class MainWindow(QMainWindow):
         if self._followed is not None:
             self._followed.editor.analysed.disconnect(self._show_analysis)
             self._followed.canvas.chosen.disconnect(self._refresh_timer.start)
+            self._followed.canvas.chosen.disconnect(self.driver.edge_chosen)
         self._followed = view
         self.properties.follow(view)
         self.preview.follow(view)
@@ -303,6 +306,7 @@ class MainWindow(QMainWindow):
         if view is not None:
             view.editor.analysed.connect(self._show_analysis)
             view.canvas.chosen.connect(self._refresh_timer.start)
+            view.canvas.chosen.connect(self.driver.edge_chosen)
             self._show_analysis(view.editor.analysis)
             self._label(view)
         else:
@@ -313,6 +317,7 @@ class MainWindow(QMainWindow):
             self.verdict.clear()
             self.archetype.clear()
             self.start.refresh()
+        self.driver.follow()
         self._show_zoom()
         self.refresh_actions()
 
