@@ -105,7 +105,7 @@ def command(
     bound = given.open()
     bound.raise_errors()
     from engine.cli._display import Display
-    from engine.request import RunRequest
+    from engine.request import ELASTIC, RunRequest
 
     quiet = as_json or events == "-"
     theta, own = _thetas(thetas)
@@ -117,6 +117,8 @@ def command(
         lasts_seconds=lasts,
     )  # fmt: skip
     request.check()
+    if request.policy == ELASTIC:
+        raise BadInput("--policy elastic: `papilio scale simulate` and `papilio scale run` keep a workflow's limits")
     simulated = backend == "simulated"
     with Display(bound, quiet=quiet or simulated) as display:
         watchable = not quiet and (not simulated or speed or lasts or paused)

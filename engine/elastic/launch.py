@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.control import RunControl
 from engine.elastic.actuators import Actuator, NotOurs, OwnWorkers, allocation_settings
 from engine.elastic.live import LiveRun, live_limits
 from engine.elastic.rates import data_rate
@@ -35,22 +36,29 @@ def launch_live(
     store: str | None = None,
     events: str | None = None,
     listener: Callable[[Event], None] | None = None,
-    on_cluster: Callable[[StandaloneCluster], None] | None = None,
+    control: RunControl | None = None,
+    begun: Callable[[str, Path], None] | None = None,
 ) -> dict[str, Any]:
     """Run a workflow's limits live. Without a master a cluster of its own is started, Workers and all."""
     record = ElasticRecord(
-        file, backend="spark", master=master or OWN, folder=folder, store=store, events=events, listener=listener
+        file,
+        backend="spark",
+        master=master or OWN,
+        folder=folder,
+        store=store,
+        events=events,
+        listener=listener,
+        control=control,
+        begun=begun,
     )
     rate = data_rate(record.limits.rate, file.path.parent)
     limits = live_limits(record.limits)
     with record, contextlib.ExitStack() as cleanup:
-        begun = time.monotonic()
+        started = time.monotonic()
         actuator: Actuator
         if master is None:
             live = limits.live
             cluster = cleanup.enter_context(StandaloneCluster(_least(limits), live.worker_cores, live.worker_mb))
-            if on_cluster is not None:
-                on_cluster(cluster)
             actuator = OwnWorkers(cluster)
             settings = cluster.settings(driver_memory_mb)
             own = {"spark.sql.shuffle.partitions": _SHUFFLE_PARTITIONS}
@@ -67,7 +75,7 @@ def launch_live(
         spark = open_session(settings)
         cleanup.callback(close_session, spark)
         record.log.add(
-            SparkReady(version=spark.version, master=settings.master, seconds=round(time.monotonic() - begun, 3))
+            SparkReady(version=spark.version, master=settings.master, seconds=round(time.monotonic() - started, 3))
         )
         flow = StarFlow(bound, spark, limits.live.source, limits.live.facts)
         run = LiveRun(record, rate, spark, flow, actuator)

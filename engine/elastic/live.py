@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import queue
 import random
+import shutil
 import threading
 import time
 from collections import deque
@@ -29,7 +30,7 @@ from engine.elastic.rates import DataRate
 from engine.elastic.record import ElasticRecord
 from engine.elastic.replay import Replay
 from engine.elastic.scaler import Sample, Scaler, Start, Stop, Unreachable
-from engine.errors import EnvironmentProblem, RunFailed
+from engine.errors import EnvironmentProblem, RunCancelled, RunFailed
 from engine.events import (
     LoadFinished,
     NodeChanged,
@@ -172,6 +173,10 @@ class LiveRun:
                 self._error = error
             self._stop.set()
 
+    def _check_cancelled(self) -> None:
+        if self.record.control.cancelled.is_set():
+            raise RunCancelled("cancelled")
+
     def _raise(self) -> None:
         if self._error is not None:
             raise RunFailed(reason_of(self._error)) from self._error
@@ -206,6 +211,7 @@ class LiveRun:
         owed, last = 0.0, 0.0
         next_extraction = next_sample = 0.0
         while not self._stop.is_set():
+            self._check_cancelled()
             now = self._now()
             # The rate is followed from tick to tick, and no further than it lasts.
             until = min(now, self._rate.seconds)
@@ -240,6 +246,7 @@ class LiveRun:
         begun = time.monotonic()
         next_sample = 0.0
         while not self._stop.is_set() and self._unfinished():
+            self._check_cancelled()
             if self._now() >= next_sample:
                 next_sample = self._now() + self.limits.sample_s
                 self._sample()
@@ -346,7 +353,7 @@ class LiveRun:
         writer.parquet(str(folder))
         counted = [(file, parquet.read_metadata(file).num_rows) for file in sorted(folder.glob("*.parquet"))]
         made = [self.buffer.adopt(file, rows, 1) for file, rows in counted if rows]
-        _remove(folder)
+        shutil.rmtree(folder, ignore_errors=True)
         return made
 
     # -- the switch and the load
@@ -493,9 +500,3 @@ class LiveRun:
                 reason=reason,
             )
         )
-
-
-def _remove(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)

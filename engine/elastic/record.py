@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from engine.control import RunControl, driven
 from engine.elastic.decision import Stage
 from engine.errors import BadInput, PapilioError, RunCancelled
 from engine.events import Event, EventLog, LimitsSet, RunFinished, RunStarted
@@ -62,8 +63,12 @@ class ElasticRecord:
         store: str | None = None,
         events: str | None = None,
         listener: Callable[[Event], None] | None = None,
+        control: RunControl | None = None,
+        begun: Callable[[str, Path], None] | None = None,
     ) -> None:
         self.file = file
+        self.control = control or RunControl()
+        self._told = begun
         self.limits = limits_of(file)
         self.started = datetime.now(UTC)
         self.zero = self.started.timestamp()
@@ -78,6 +83,7 @@ class ElasticRecord:
         self.folder = run_folder(self._given, self.run)
         self.log = EventLog(self.folder / "events.jsonl", self._listener)
         self._cleanup.callback(self.log.close)
+        self._cleanup.enter_context(driven(self.folder, self.control))
         if self._events:
             self.log.listen(also_to(self._events, self._cleanup))
         workflow = self.file.workflow
@@ -104,6 +110,8 @@ class ElasticRecord:
         )
         self.log.add(limits_event(self.limits, self.zero))
         self._keep("running", None)
+        if self._told is not None:
+            self._told(self.run, self.folder)
         return self
 
     @property

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from engine.control import RunControl, VirtualPace
 from engine.elastic.decision import Stage
 from engine.elastic.rates import data_rate
 from engine.elastic.record import ElasticRecord
@@ -27,17 +28,30 @@ def launch_simulation(
     store: str | None = None,
     events: str | None = None,
     listener: Callable[[Event], None] | None = None,
+    control: RunControl | None = None,
+    begun: Callable[[str, Path], None] | None = None,
 ) -> tuple[dict[str, Any], Simulated]:
     """Simulate a workflow file's limits against its data rate, and keep what is worth keeping."""
-    record = ElasticRecord(file, backend="simulated", folder=folder, store=store, events=events, listener=listener)
+    record = ElasticRecord(
+        file,
+        backend="simulated",
+        folder=folder,
+        store=store,
+        events=events,
+        listener=listener,
+        control=control,
+        begun=begun,
+    )
     rate = data_rate(record.limits.rate, file.path.parent)
-    begun = time.perf_counter()
+    started = time.perf_counter()
+    pace = VirtualPace(record.control)
     with record:
-        simulation = Simulation(record.limits, rate, lambda found: _log(record.log, record.zero, found))
+        record.control.drive(record.control.pace, record.log.add, lambda: record.zero + pace.moment)
+        simulation = Simulation(record.limits, rate, lambda found: _log(record.log, record.zero, found), pace.to)
         result = simulation.run()
         record.seconds = rate.seconds
         record.summary |= summary_of(record.limits, result)
-        record.summary["wall_seconds"] = round(time.perf_counter() - begun, 3)
+        record.summary["wall_seconds"] = round(time.perf_counter() - started, 3)
     return record.summary, result
 
 

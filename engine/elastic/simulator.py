@@ -98,13 +98,21 @@ Listener = Callable[[Point | Change | Rebalancing], None]
 class Simulation:
     """One run on the virtual clock."""
 
-    def __init__(self, limits: Elastic, rate: DataRate, listener: Listener | None = None) -> None:
+    def __init__(
+        self,
+        limits: Elastic,
+        rate: DataRate,
+        listener: Listener | None = None,
+        pace: Callable[[float], None] | None = None,
+    ) -> None:
+        """`pace` returns when the virtual clock may go to a moment."""
         self.limits = limits
         self.rate = rate
         self.scaler = Scaler(limits)
         self.tick_s = limits.sample_s / _TICKS_A_SAMPLE
         self.result = Simulated(rate.seconds)
         self._listener = listener
+        self._pace = pace
         self._extraction = Extractors(limits)
         self._transformation = Transformers(limits)
         self._buffers = Buffers(limits)
@@ -116,6 +124,8 @@ class Simulation:
         ticks = round(self.rate.seconds / self.tick_s)
         for tick in range(ticks):
             now = tick * self.tick_s
+            if self._pace is not None and tick % _TICKS_A_SAMPLE == 0:
+                self._pace(now)
             self.step(now)
             if tick % _TICKS_A_SAMPLE == 0:
                 self.sample(now)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from designer.document.document import Document
 from designer.monitor.panels.limits import LimitsPanel
 from designer.monitor.panels.scaling import ScalingPanel
 from designer.monitor.player import Player
 from engine.elastic.simulation import launch_simulation
+from engine.events import LogReader, ScalingDecided
 from engine.experiments.ascale import SCENARIO, stairs
-from engine.model.file import WorkflowFile
+from engine.model.elastic import Elastic
+from engine.model.file import WorkflowFile, load
 from engine.model.workflow import Workflow
+from tests.designer.conftest import opened
+from tests.designer.examples import FIG1
+from tests.designer.test_preview import until
 
 
 @pytest.fixture
@@ -72,6 +80,18 @@ def test_a_run_that_does_not_scale_says_so(tmp_path, qtbot):
 
 
 def result_log(summary):
-    from pathlib import Path
-
     return Path(summary["folder"]) / "events.jsonl"
+
+
+def test_elasticity_is_a_policy_of_the_run_bar(window, tmp_path):
+    workflow = load(FIG1).workflow
+    workflow.elastic = Elastic.model_validate(SCENARIO | {"rate": stairs([100_000, 300_000], 60)})
+    opened(window, Document(workflow, window.catalogue))
+    bar = window.driver.bar
+    bar.backend.setCurrentText("simulated")
+    bar.policy.setCurrentText("elastic")
+    window.actions_["run.run"].trigger()
+    until(lambda: window.runs.state == "done", 60)
+    assert window.runs.log_path is not None
+    events = list(LogReader(Path(window.runs.log_path)))
+    assert any(isinstance(event, ScalingDecided) and event.action == "scale out" for event in events)
