@@ -278,6 +278,8 @@ class Scheduler:
                 if promised > safe:
                     safe = promised
             table.loading = 0
+        elif table.released is None:
+            table.available = safe  # a driver may end a view's job earlier, where its sources' partitions end
         if safe > table.safe:
             table.safe = safe
         if table.bound is not None:
