@@ -69,7 +69,7 @@ def launch_live(
             actuator = NotOurs()
             extra = dict(confs or {})
             if not master.startswith("local"):
-                extra = allocation_settings(_least(limits), limits.pool - 3) | extra
+                extra = allocation_settings(_least(limits), max(_least(limits), limits.pool - 3)) | extra
                 record.log.add(Remark(message="Spark's dynamic allocation adds and removes executors on this cluster"))
             settings = SparkSettings(master, driver_memory_mb if extra else None, extra=extra)
         spark = open_session(settings)

@@ -30,7 +30,7 @@ from engine.elastic.rates import DataRate
 from engine.elastic.record import ElasticRecord
 from engine.elastic.replay import Replay
 from engine.elastic.scaler import Sample, Scaler, Start, Stop, Unreachable
-from engine.errors import EnvironmentProblem, RunCancelled, RunFailed
+from engine.errors import BadInput, EnvironmentProblem, RunCancelled, RunFailed
 from engine.events import (
     LoadFinished,
     NodeChanged,
@@ -143,7 +143,9 @@ class LiveRun:
         facts = self.flow.transform(self.spark.read.schema(self._schema).parquet(str(source)))
         table = self.flow.table_name(self.limits.live.facts)
         if self.limits.live.key not in facts.columns:
-            raise RunFailed(f"`elastic.live.key`: the facts have no column `{self.limits.live.key}`")
+            raise BadInput(
+                f"{self.record.file.path}: `elastic.live.key`: the facts have no column `{self.limits.live.key}`"
+            )
         self.star = StarWarehouse(self.spark, folder, table, self.limits.live.key)
         self.star.set_up(self._nodes(Stage.WAREHOUSE), facts.schema)
         for name, rows in self.flow.dimensions().items():
