@@ -125,22 +125,23 @@ class RunRequest(BaseModel):
 
     def _scaled(self, bound: Bound, shared: dict[str, Any]) -> dict[str, Any]:
         """Keep the file's limits by adding and removing nodes; Workers of its own unless a cluster is named."""
+        from engine.elastic.record import ElasticRecord
         from engine.model.file import WorkflowFile
 
         file = WorkflowFile(bound.workflow, bound.file or Path(f"{bound.name}.butterfly.yaml"))
+        master = None if self.master.startswith("local") else self.master
+        record = ElasticRecord(file, backend=self.backend, master=master, **shared)
         if self.backend == "simulated":
             from engine.elastic.rates import data_rate
-            from engine.elastic.record import limits_of
             from engine.elastic.simulation import launch_simulation
 
             if self.lasts_seconds is not None:
-                seconds = data_rate(limits_of(file).rate, file.path.parent).seconds
-                shared["control"].speed = seconds / self.lasts_seconds
-            return launch_simulation(file, **shared)[0]
+                seconds = data_rate(record.limits.rate, file.path.parent).seconds
+                record.control.speed = seconds / self.lasts_seconds
+            return launch_simulation(record)[0]
         from engine.elastic.launch import launch_live
 
-        master = None if self.master.startswith("local") else self.master
-        return launch_live(bound, file, master=master, confs=self.confs, **shared)
+        return launch_live(bound, record, confs=self.confs)
 
 
 def _seconds(bound: Bound, settings: SimulationSettings, store: str | None) -> float:

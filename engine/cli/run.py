@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from engine.cli._workflow import Given, takes_workflow
+from engine.cli._workflow import Given, spark_conf, takes_workflow
 from engine.cli.store import json_option, print_json
 from engine.errors import BadInput
 from engine.partition.units import Granularity
@@ -113,7 +113,7 @@ def command(
         backend=backend, policy=policy, granularity=granularity, master=master, pack_rows=pack_rows,
         queue_packs=queue_packs, queue_mb=queue_mb, queue_memory_mb=queue_memory, slot_ms=slot_ms, theta=theta,
         thetas=own, degree=_degree(degree), telemetry=not no_telemetry, driver_memory_mb=driver_memory,
-        confs=dict(map(_conf, confs)), parallel=parallel, trust=trust, resume=resume, paused=paused, speed=speed,
+        confs=dict(map(spark_conf, confs)), parallel=parallel, trust=trust, resume=resume, paused=paused, speed=speed,
         lasts_seconds=lasts,
     )  # fmt: skip
     request.check()
@@ -161,10 +161,3 @@ def _degree(text: str | None) -> int | Literal["auto"]:
     if not text.isdecimal() or int(text) < 1:
         raise BadInput(f"--degree {text}: write a number from 1 on, or auto")
     return int(text)
-
-
-def _conf(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise BadInput(f"--spark-conf {text}: write it as name=value")
-    return name, value

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engine.cli._workflow import Given, takes_workflow
+from engine.cli._workflow import Given, spark_conf, takes_workflow
 from engine.cli.store import json_option, print_json, store_option
 from engine.errors import BadInput
 
@@ -36,19 +36,19 @@ def simulate(
     file: Path, plot: Path | None, run_dir: Path | None, events: str | None, place: str | None, as_json: bool
 ) -> None:
     """Reckon what the scaler would do: the file's data rate against a model of the stages."""
+    from engine.elastic.record import ElasticRecord
     from engine.elastic.simulation import launch_simulation
     from engine.model.file import load, write_text
 
-    opened = load(file)
-    summary, result = launch_simulation(opened, folder=run_dir, store=place, events=events)
+    record = ElasticRecord(load(file), backend="simulated", folder=run_dir, store=place, events=events)
+    summary, result = launch_simulation(record)
     if plot is not None:
-        from engine.elastic.record import limits_of
         from engine.experiments.elastic_charts import charts
         from engine.experiments.svg import stacked
 
         if not plot.parent.is_dir():
             raise BadInput(f"--plot {plot}: there is no folder {plot.parent}")
-        write_text(plot, stacked(charts(limits_of(opened), result)))
+        write_text(plot, stacked(charts(record.limits, result)))
         summary["plot"] = str(plot)
     if as_json:
         print_json(summary)
@@ -81,29 +81,27 @@ def run(
 
     Rows that are not there yet are generated first. Ctrl-C stops everything that was started.
     """
-    from engine.elastic.record import limits_of
+    from engine.elastic.record import ElasticRecord
     from engine.model.file import load
 
-    opened = load(given.file)
-    limits = limits_of(opened)
-    bound = given.open()
-    _make_data(bound, limits.live.source, limits.live.scale, quiet=as_json)
-    bound = given.open()
-    bound.raise_errors()
-    from engine.elastic.launch import launch_live
-
     quiet = as_json or events == "-"
-    summary = launch_live(
-        bound,
-        opened,
+    record = ElasticRecord(
+        load(given.file),
+        backend="spark",
         master=master,
-        driver_memory_mb=driver_memory,
-        confs=dict(_conf(text) for text in confs),
         folder=run_dir,
         store=given.store,
         events=events,
         listener=None if quiet else _show,
     )
+    live = record.limits.live
+    bound = given.open()
+    _make_data(bound, live.source, live.scale, quiet=quiet)
+    bound = given.open()
+    bound.raise_errors()
+    from engine.elastic.launch import launch_live
+
+    summary = launch_live(bound, record, driver_memory_mb=driver_memory, confs=dict(spark_conf(text) for text in confs))
     if as_json:
         print_json(summary)
     elif not quiet:
@@ -153,13 +151,6 @@ def _show(event: Event) -> None:
             click.secho(f"loaded {event.rows:,} rows in {event.seconds:.2f} s, {event.total_rows:,} in all", dim=True)
         case Remark():
             click.secho(f"! {event.message}", fg="yellow")
-
-
-def _conf(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise BadInput(f"--spark-conf {text}: write it as name=value")
-    return name, value
 
 
 def _print(summary: dict[str, Any]) -> None:

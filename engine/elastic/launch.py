@@ -4,54 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from engine.control import RunControl
 from engine.elastic.actuators import Actuator, NotOurs, OwnWorkers, allocation_settings
 from engine.elastic.live import LiveRun, live_limits
 from engine.elastic.rates import data_rate
 from engine.elastic.record import ElasticRecord
-from engine.events import Event, Remark, SparkReady
+from engine.events import Remark, SparkReady
 from engine.model.binding import Bound
 from engine.model.elastic import Elastic
-from engine.model.file import WorkflowFile
 from engine.spark.cluster import StandaloneCluster
 from engine.spark.session import SparkSettings, close_session, open_session
 from engine.spark.star_flow import StarFlow
 
-OWN = "workers of its own"
 _SHUFFLE_PARTITIONS = "4"  # batches are small; each task costs more than its rows
 
 
 def launch_live(
     bound: Bound,
-    file: WorkflowFile,
+    record: ElasticRecord,
     *,
-    master: str | None = None,
     driver_memory_mb: int | None = 1024,
     confs: Mapping[str, str] | None = None,
-    folder: Path | None = None,
-    store: str | None = None,
-    events: str | None = None,
-    listener: Callable[[Event], None] | None = None,
-    control: RunControl | None = None,
-    begun: Callable[[str, Path], None] | None = None,
 ) -> dict[str, Any]:
     """Run a workflow's limits live. Without a master a cluster of its own is started, Workers and all."""
-    record = ElasticRecord(
-        file,
-        backend="spark",
-        master=master or OWN,
-        folder=folder,
-        store=store,
-        events=events,
-        listener=listener,
-        control=control,
-        begun=begun,
-    )
-    rate = data_rate(record.limits.rate, file.path.parent)
+    master = record.master
+    rate = data_rate(record.limits.rate, record.file.path.parent)
     limits = live_limits(record.limits)
     with record, contextlib.ExitStack() as cleanup:
         started = time.monotonic()

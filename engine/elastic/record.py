@@ -75,7 +75,8 @@ class ElasticRecord:
         self.run = new_run_id(self.started)
         self.summary: dict[str, Any] = {"run": self.run, "status": "running", "policy": POLICY, "backend": backend}
         self.seconds = 0.0  # how long it took, on its own clock
-        self._backend, self._master = backend, master
+        self.master = master  # of an existing cluster; none given are Workers of its own
+        self._backend = backend
         self._given, self._store, self._events, self._listener = folder, store, events, listener
         self._cleanup = contextlib.ExitStack()
 
@@ -102,7 +103,7 @@ class ElasticRecord:
                 policy=POLICY,
                 granularity="stage",
                 backend=self._backend,
-                master=self._master,
+                master=self.master,
                 nodes={},
                 edges=[],
                 units=units,
@@ -147,7 +148,7 @@ class ElasticRecord:
             finished=finished,
             policy=POLICY,
             granularity="stage",
-            master=self._master or self._backend,
+            master=self.master or self._backend,
             folder=str(self.folder),
             summary=json.loads(json.dumps(self.summary, default=str)),
         )

@@ -3,46 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from engine.control import RunControl, VirtualPace
+from engine.control import VirtualPace
 from engine.elastic.decision import Stage
 from engine.elastic.rates import data_rate
 from engine.elastic.record import ElasticRecord
 from engine.elastic.simulator import Change, Point, Rebalancing, Simulated, Simulation
-from engine.events import Event, EventLog, Rebalanced, ScalingDecided, StagesSampled
+from engine.events import EventLog, Rebalanced, ScalingDecided, StagesSampled
 from engine.model.elastic import Elastic
-from engine.model.file import WorkflowFile
 
 _MB = 1e6
 _OVER_S = 0.2  # the paper's own runs exceeded their limit by so much
 
 
-def launch_simulation(
-    file: WorkflowFile,
-    *,
-    folder: Path | None = None,
-    store: str | None = None,
-    events: str | None = None,
-    listener: Callable[[Event], None] | None = None,
-    control: RunControl | None = None,
-    begun: Callable[[str, Path], None] | None = None,
-) -> tuple[dict[str, Any], Simulated]:
+def launch_simulation(record: ElasticRecord) -> tuple[dict[str, Any], Simulated]:
     """Simulate a workflow file's limits against its data rate, and keep what is worth keeping."""
-    record = ElasticRecord(
-        file,
-        backend="simulated",
-        folder=folder,
-        store=store,
-        events=events,
-        listener=listener,
-        control=control,
-        begun=begun,
-    )
-    rate = data_rate(record.limits.rate, file.path.parent)
+    rate = data_rate(record.limits.rate, record.file.path.parent)
     started = time.perf_counter()
     pace = VirtualPace(record.control)
     with record:

@@ -10,6 +10,7 @@ from designer.document.document import Document
 from designer.monitor.panels.limits import LimitsPanel
 from designer.monitor.panels.scaling import ScalingPanel
 from designer.monitor.player import Player
+from engine.elastic.record import ElasticRecord
 from engine.elastic.simulation import launch_simulation
 from engine.events import LogReader, ScalingDecided
 from engine.experiments.ascale import SCENARIO, stairs
@@ -29,7 +30,7 @@ def elastic_run(tmp_path, monkeypatch):
         {"name": "w", "elastic": SCENARIO | {"rate": stairs([100_000, 300_000, 50_000], 80)}}
     )
     file = WorkflowFile(workflow, tmp_path / "w.butterfly.yaml")
-    return launch_simulation(file, folder=tmp_path / "run")
+    return launch_simulation(ElasticRecord(file, backend="simulated", folder=tmp_path / "run"))
 
 
 @pytest.mark.parametrize("kind", [ScalingPanel, LimitsPanel])
