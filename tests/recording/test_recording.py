@@ -262,7 +262,7 @@ def test_a_recorded_run_ends_as_its_summary_says(run: Path) -> None:
     for node, counted in summary["nodes"].items():
         assert before.nodes[node].rows_out == counted["rows_out"], node
     half = recording.state(recording.end / 2)
-    assert {node.state for node in half.nodes.values()} >= {State.WAITING, State.STALLED}
+    assert {node.state for node in half.nodes.values()} >= {State.WAITING, State.FINISHED}
 
 
 def test_a_decision_is_read_from_the_log_with_its_candidates(run: Path) -> None:
