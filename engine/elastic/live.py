@@ -222,7 +222,7 @@ class LiveRun:
             ended = now >= self._rate.seconds
             if now >= next_extraction or ended:
                 next_extraction = max(next_extraction + limits.extraction.every_s, now)
-                rows = math.floor(owed)
+                rows = round(owed) if ended else math.floor(owed)
                 owed -= rows
                 self._queue(replay, rows)
             if now >= next_sample:

@@ -84,6 +84,7 @@ def result_log(summary):
     return Path(summary["folder"]) / "events.jsonl"
 
 
+@pytest.mark.slow  # an engine process of its own
 def test_elasticity_is_a_policy_of_the_run_bar(window, tmp_path):
     workflow = load(FIG1).workflow
     workflow.elastic = Elastic.model_validate(SCENARIO | {"rate": stairs([100_000, 300_000], 60)})

@@ -14,8 +14,6 @@ from engine.errors import RunFailed
 from engine.experiments.ssb import generate_ssb
 from engine.spark.star import Manifest, StarWarehouse
 
-ROWS = 60_000
-
 
 @pytest.fixture(scope="module")
 def ssb(tmp_path_factory) -> Path:
@@ -64,7 +62,7 @@ def test_facts_are_distributed_dimensions_replicated_and_queries_see_one_server(
     spark.read.parquet(str(ssb / "lineorder.parquet")).createOrReplaceTempView("lineorder")
     for name in ("customer", "supplier", "part", "date"):
         spark.read.parquet(str(ssb / f"{name}.parquet")).createOrReplaceTempView(name)
-    for sql in SQL.values():
+    for sql in (SQL["Q2.1"], SQL["Q4.1"]):
         assert star.query(sql)[0] == [tuple(row) for row in spark.sql(sql).collect()]
 
     # While queries go on, the facts move: out to three nodes, a load in between, and in to one.
