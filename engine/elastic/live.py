@@ -17,10 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-from pyspark import InheritableThread
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any
 
 from engine.elastic.actuators import Actuator
 from engine.elastic.decision import Stage
@@ -47,6 +44,9 @@ from engine.spark.packs import PackStore
 from engine.spark.session import activate
 from engine.spark.star import StarWarehouse
 from engine.spark.star_flow import StarFlow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _MB = 1e6
 _TICK_S = 0.05
@@ -152,6 +152,8 @@ class LiveRun:
             self.star.put_dimension(name, rows)
 
     def _threads(self) -> list[threading.Thread]:
+        from pyspark import InheritableThread
+
         works: list[tuple[str, Callable[[], None]]] = [
             ("transformation", self._transform),
             ("load", self._load),

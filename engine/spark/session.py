@@ -46,7 +46,10 @@ STOP_TIMEOUT_S = 30
 LAST_LINES = 20
 """How much of what a JVM said is kept, to be shown if it dies."""
 
-MASTER_FORMS = "local, local[n], local[*], local-cluster[workers,cores,MB], spark://host:port, k8s://url, yarn, sc://host:port, sail"
+MASTER_FORMS = (
+    "local, local[n], local[*], local-cluster[workers,cores,MB], spark://host:port, k8s://url, yarn, "
+    "sc://host:port, sail"
+)
 
 SPARK_HOME = Path(pyspark.__file__).resolve().parent
 SPARK_FILES = Path(resources.__file__).resolve().parent / "spark"
