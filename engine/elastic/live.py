@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _MB = 1e6
 _TICK_S = 0.05
-_DRAIN_S = 600.0  # until everything that was generated must be loaded
+_DRAIN_S = 1800.0  # until everything that was generated must be loaded
 _RECENT = 6  # queries whose average counts
 _MOST_PACKS = 64  # of one activation of a transformation node
 
