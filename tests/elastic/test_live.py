@@ -177,40 +177,32 @@ def of_kind(events: list[Event], kind: type, **wanted: Any) -> list[Any]:
     ]
 
 
-def pace_of_one_worker(run: Live) -> float:
-    """Rows a second that one Worker transforms and loads on this machine as busy as it is now."""
-    summary = run.summary()
-    events = run.events()
-    begun = of_kind(events, StagesSampled)[0].time
-    return float(summary["rows"]["generated"]) / (of_kind(events, LoadFinished)[-1].time - begun)
-
-
 @pytest.mark.slow
 def test_a_higher_rate_adds_a_worker_and_a_lower_one_removes_it(live, lines, tmp_path):
-    alone = {"every_s": 2, "nodes": {"max": 1}, "sessions": 0}
-    packs = {"pack_rows": 5000, "worker_mb": 768}
-    probe = workflow(tmp_path, lines, rate=steps(15, (0, 20_000)), warehouse=alone, live=packs,
-                     transformation={"queue_mb": 4000, "nodes": {"max": 1}})  # fmt: skip
-    pace = pace_of_one_worker(live(probe))
-    low, high = 0.15 * pace, 1.3 * pace
-    limit_mb = 6 * pace * 150e-6  # some seconds of what one Worker does
-    again = tmp_path / "again"
-    again.mkdir()
-    run = live(
-        workflow(again, lines, rate=steps(200, (0, low), (25, high), (110, low)), warehouse=alone, live=packs,
-                 transformation={"queue_mb": 2 * limit_mb, "nodes": {"max": 2}}, settle_s=10, hold_s=20),
-        folder=again,
-    )  # fmt: skip
+    # What one extraction brings at the high rate is too much for the queue of one node, and not for those of two.
+    file = workflow(
+        tmp_path,
+        lines,
+        rate=steps(200, (0, 150), (20, 1500), (110, 150)),
+        extraction={"every_s": 15, "limit_s": 10},
+        transformation={"queue_mb": 4.5, "nodes": {"max": 2}, "distribution": "on_demand"},
+        warehouse={"every_s": 5, "nodes": {"max": 1}, "sessions": 0},
+        live={"pack_rows": 2500, "worker_mb": 768},
+        settle_s=10,
+        hold_s=20,
+    )
+    run = live(file)
     summary = run.summary()
     events = run.events()
     exact(summary, run.run, lines)
     (out, *_) = of_kind(events, ScalingDecided, action="scale out", stage="transformation")
-    assert "above its limit" in out.reason
+    assert "above its limit of 2.25 MB" in out.reason
     came = of_kind(events, NodeChanged, change="started", stage="transformation")[0]
     assert came.node == "worker-2"
-    # With the second Worker the queue is within its limit again.
-    later = [event for event in of_kind(events, StagesSampled) if event.time > came.time]
-    assert any(event.measures["transformation"] <= limit_mb for event in later)
+    # With the second Worker the queue is within its limit again, at the rate that was too much for one.
+    high = [event for event in of_kind(events, StagesSampled) if event.time > came.time and event.rows_s == 1500]
+    assert high
+    assert high[-1].measures["transformation"] <= 2.25
     gone = of_kind(events, NodeChanged, change="stopped", stage="transformation")[0]
     assert gone.node == "worker-2"
     assert gone.time > came.time
