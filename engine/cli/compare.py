@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @json_option
 @store_option
 def command(runs: tuple[str, ...], page: Path | None, table: Path | None, as_json: bool, place: str | None) -> None:
-    """Compare runs: time, queue memory, activations. RUN is a run's name, `last`, its folder or its events.jsonl."""
+    """Compare runs: time, queue memory, activations. RUN is a run's id, `last`, its folder or its log."""
     from engine.recording.compare import Comparison
 
     comparison = Comparison.of([_recorded(run, place) for run in runs])
@@ -42,7 +42,10 @@ def _recorded(run: str, place: str | None) -> RunRecording:
     from engine.recording.recording import RunRecording
     from engine.store.runs import find_run
 
-    recording = RunRecording.load(find_run(run, place))
+    path = Path(run)
+    if not path.is_file():
+        path = find_run(run, place)
+    recording = RunRecording.load(path)
     if recording.damage is not None:
         click.secho(recording.damage, fg="yellow", err=True)
     if recording.started is None:
