@@ -343,6 +343,29 @@ class TableStaleness(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class UpdateStarted(Event):
+    """An update job begins on a track (streaming warehouse, section 3)."""
+
+    job: int
+    track: int
+    tables: list[str]
+    expected_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateFinished(Event):
+    """An update job is done: what it brought into its table, and how long that took."""
+
+    job: int
+    track: int
+    tables: list[str]
+    seconds: float
+    rows: int
+    late: int = 0  # records that came too late; they are in the late-data table
+    failed: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Remark(Event):
     """Something worth telling that no other event says."""
 

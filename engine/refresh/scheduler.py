@@ -7,7 +7,7 @@ real clock and Spark, the simulator by a virtual one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from random import Random
@@ -170,6 +170,25 @@ class Scheduler:
         for source in table.sources:
             source.dependents.remove(table)
         self._connect()
+
+    def begin_from(self, names: Iterable[str], freshness: float, now: float) -> None:
+        """Tables that are still empty will hold data from an earlier time on than was thought."""
+        now = self._clock(now)
+        for name in names:
+            table = self.tables[name]
+            if table.freshness > freshness and table.job is None:
+                table.account(now)
+                table.freshness = table.safe = freshness
+                table.available = freshness
+                if table.bound is not None:
+                    self._watch(table, now)
+
+    def catch_up(self, now: float) -> None:
+        """Views that hold less than their sources, as a stop or a kill may leave them, have something to load."""
+        self._clock(now)
+        for name in self.warehouse.order:
+            if not self.tables[name].is_base:
+                self._follow(self.tables[name])
 
     # -- what to do
 

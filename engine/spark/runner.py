@@ -32,6 +32,7 @@ from engine.events import (
 )
 from engine.model.binding import Bound
 from engine.model.operator import Carries, Meaning, Operator, Source, Target, is_secret_reference, limits_of
+from engine.operators.streams import StreamTable
 from engine.partition.fused import counted_ports
 from engine.plan.apply import BEST, Applied
 from engine.schedule.log import edge_facts, node_facts
@@ -198,6 +199,8 @@ class Run(ABC):
                 problems.append(
                     (node, f"`{operator.name}` runs code of the file's own; read it, then `papilio trust` the file")
                 )
+            if isinstance(operator, StreamTable):
+                problems.append((node, "a table of a streaming warehouse is kept by `papilio stream run`"))
             if isinstance(operator, Source | Target) and not secrets_missing:
                 reason = self._out_of_reach(operator)
                 if reason:
