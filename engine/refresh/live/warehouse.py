@@ -29,7 +29,7 @@ from engine.refresh.scheduler import Scheduler, Settings
 from engine.spark.failures import NodeFailed, reason_of
 from engine.spark.stream_feeds import Arrival, Feed, feed_of
 from engine.spark.stream_store import RecentRows, TableStore, Version
-from engine.spark.stream_update import Updater, quick_session, start_track
+from engine.spark.stream_update import Updater, start_track
 
 LONGEST_WAIT_S = 0.05  # so long at most until the streams are looked at again
 RETRIES = 3  # of a failing update, before the warehouse stops
@@ -78,7 +78,7 @@ class LiveWarehouse:
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.settings = settings
-        self.spark = quick_session(spark)
+        self.spark = spark
         self.log = log
         self.secrets = secrets or {}
         self.reopen = reopen
@@ -413,7 +413,7 @@ class LiveWarehouse:
         kept = {name: self.plans[name] for name in self.plans if name not in gone}
         self.plans = {**kept, **{name: plans[name] for name in new}}
         updater = Updater(bound, self.plans, self.stores, self.spark, bound.place(self.secrets))
-        updater.schemas, updater.arrow = dict(self.updater.schemas), dict(self.updater.arrow)
+        updater.take_over(self.updater)
         self._bind(bound)
         self.updater = updater
         for name in new:
