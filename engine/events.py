@@ -63,6 +63,21 @@ class RunStarted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlanChosen(Event):
+    """The physical plan that the run is carried out by."""
+
+    signature: str
+    cost: float
+    unit: str
+    model: str
+    choice: str  # best, or signature
+    implementations: dict[str, str]  # that Spark is asked for, by node
+    sorters: list[dict[str, Any]]  # position, node, to, order
+    left: list[str] = field(default_factory=list)  # activities whose rows nobody knows: Spark chooses
+    remarks: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SparkReady(Event):
     """Spark answers."""
 

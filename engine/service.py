@@ -252,10 +252,19 @@ class Service:
     @contextlib.contextmanager
     def _lent(self, request: Any) -> Iterator[None]:
         """The warm session for a run that can use it; another master gets a session of its own, which stays."""
+        from engine.request import ELASTIC
+
         if request.backend == "simulated":
             yield
             return
         from engine.spark.session import close_session, lent
+
+        if request.policy == ELASTIC:  # it has a cluster and a session of its own
+            if self._spark is not None:
+                close_session(self._spark)
+                self._spark = None
+            yield
+            return
 
         wanted = (request.master, request.driver_memory_mb, tuple(sorted(request.confs.items())))
         if self._spark is not None and wanted != self._asked:

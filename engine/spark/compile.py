@@ -15,6 +15,7 @@ from engine.operators._sql import quoted
 from engine.partition.fused import FusedPlan, Held, Unit, counted_ports
 from engine.spark.backend import backend_of
 from engine.spark.failures import NodeFailed, reason_of
+from engine.spark.planned import Planned
 from engine.spark.tools import build
 
 PORT = "_papilio_port"
@@ -95,10 +96,19 @@ class NodeBuilder:
 class Compiler(NodeBuilder):
     """Compiles fused units of a bound workflow for one session."""
 
-    def __init__(self, bound: Bound, plan: FusedPlan, spark: SparkSession, place: Place, read_held: ReadHeld) -> None:
+    def __init__(
+        self,
+        bound: Bound,
+        plan: FusedPlan,
+        spark: SparkSession,
+        place: Place,
+        read_held: ReadHeld,
+        planned: Planned | None = None,
+    ) -> None:
         super().__init__(bound, spark, place)
         self.plan = plan
         self.read_held = read_held
+        self.planned = planned
 
     def compile(self, unit: Unit) -> UnitPlan:
         """The plan of a unit. Spark's analyser confirms every operator here, so a failure knows its node."""
@@ -113,6 +123,8 @@ class Compiler(NodeBuilder):
                 inputs: dict[str, list[DataFrame]] = {}
                 for link in self.bound.incoming.get(node, ()):
                     frame = self.frame(unit, link.source, link.source_port, built)
+                    if self.planned is not None:
+                        frame = self.planned.passed(link, frame)
                     inputs.setdefault(link.target_port, []).append(frame)
                 built[node] = self.build_node(node, inputs, made.counted)
         if unit.held is Held.STAGED:

@@ -34,6 +34,7 @@ from engine.operators._sql import plain, quoted
 from engine.operators.files import FileTarget, TblTarget, TextTarget
 from engine.spark.compile import writable
 from engine.spark.failures import reason_of
+from engine.spark.sorted_staging import SortedStage
 from engine.spark.tools import SparkTools
 
 JOURNAL = "targets.jsonl"
@@ -126,6 +127,7 @@ class FileDelivery:
         self._schema: Any = None  # as they stand in the files
         self._delivered: Path | None = None  # what `pass_on: delivered` reads, where it can be read as it is
         self._rows = 0
+        self.stage: SortedStage | None = None  # a sorter: the files hold the rows divided and in order
 
     def record(self) -> dict[str, Any]:
         return {"kind": self.kind, "node": self.node, "path": str(self.path), "staged": str(self.staged)}
@@ -143,6 +145,11 @@ class FileDelivery:
         self._columns = list(state["columns"])
         self._schema = StructType.fromJson(state["schema"])
         self._delivered = self.staged / "rows" if state["delivered"] else None
+
+    def sort_again(self, spark: SparkSession) -> None:
+        """What a killed run had staged by a sorter is known to this session as well."""
+        if self.stage is not None:
+            self.stage.restore(spark, self._schema)
 
     # -- writing
 
@@ -197,7 +204,10 @@ class FileDelivery:
         if operator.is_single_file:
             options.pop("header", None)  # it is written once, above all parts
         prepared = operator.prepared(frame, self._tools(frame.sparkSession))
-        prepared.write.format(operator.format).options(**options).save(str(folder))
+        if self.stage is not None:
+            self.stage.write(prepared, options)
+        else:
+            prepared.write.format(operator.format).options(**options).save(str(folder))
         _tidy(folder, operator.ending)
 
     def _upsert(self, frame: DataFrame, rows: Path, table: Path, there: bool) -> None:
@@ -311,6 +321,8 @@ class FileDelivery:
 
     def _read(self, spark: SparkSession, path: Path, single: bool) -> DataFrame:
         operator = self.operator
+        if self.stage is not None:
+            return self.stage.read(spark)
         if operator.lossless:  # told the columns, Spark starts no job to find them in the files
             return spark.read.schema(self._schema).format(operator.format).load(str(path))
         frame = spark.createDataFrame([], self._schema)
