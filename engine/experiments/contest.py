@@ -185,6 +185,11 @@ class Contest:
         ratio = self.compare(slower, faster)
         self.report.claim(text, ratio is not None and ratio >= times, _said(ratio, slower, faster))
 
+    def at_most(self, text: str, slower: str, faster: str, times: float) -> None:
+        """Claim that one contender takes at most so many times as long as another."""
+        ratio = self.compare(slower, faster)
+        self.report.claim(text, ratio is not None and ratio <= times, _said(ratio, slower, faster))
+
 
 def _said(ratio: float | None, slower: str, faster: str) -> str:
     return "not measured" if ratio is None else f"{slower} / {faster} = {ratio:.2f}"
