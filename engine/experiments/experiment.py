@@ -24,8 +24,11 @@ Cell = str | int | float | None
 class Options:
     """What a person may change about an experiment."""
 
-    quick: bool = False  # a smaller one, in seconds
+    quick: bool = False  # a smaller one, in a minute
     say: Callable[[str], None] = lambda text: None
+    scale: float | None = None  # how much data; none given is what the experiment finds enough
+    folder: Path = Path("build/experiments")  # where data and targets are kept, if there are any
+    spark: Any = None  # a session that is open already; none given opens one, if it is needed
 
 
 @dataclass(frozen=True)

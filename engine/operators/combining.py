@@ -489,7 +489,7 @@ class Lookup(Operator, Refusing):
         return reference, tools.schema(reference)
 
     def _one_row_per_key(self, reference: DataFrame, kinds: Schema, tools: BuildTools) -> DataFrame:
-        """The reference's rows that count, by the names of keys and of taken columns; few steps, as each is analysed."""
+        """The reference's rows that count, one a key. In few steps: Spark analyses each on its own."""
         names = [key.reference for key in self.keys]
         conditions = [f"({self.condition})"] if self.condition else []
         usable = reference.where(" AND ".join([*conditions, *(f"{quoted(name)} IS NOT NULL" for name in names)]))
