@@ -40,7 +40,8 @@ def command(
     as_json: bool,
 ) -> None:
     """Make a paper's table or figure again and judge its claims. Without a name (or with `list`), list them."""
-    from engine.experiments.experiment import Options, find, names
+    from engine.errors import BadInput
+    from engine.experiments.experiment import Options, find, has_scale, names
     from engine.experiments.kept import Kept, clock
     from engine.experiments.kept import keep as keep_result
     from engine.experiments.svg import draw
@@ -49,6 +50,8 @@ def command(
         for known in names():
             click.echo(f"{known:<16}{(find(known).__doc__ or '').strip().splitlines()[0]}")
         return
+    if scale is not None and not has_scale(name):
+        raise BadInput(f"the experiment `{name}` has no scale: its sizes are the paper's")
     options = Options(quick, lambda text: click.secho(text, dim=True, err=True), scale, data_folder.resolve())
     kept = Kept("experiment", name, {}, options={"quick": quick, "scale": scale})
     with clock(kept):

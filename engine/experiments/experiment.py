@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -107,6 +108,11 @@ class Report:
 def names() -> list[str]:
     """The experiments there are."""
     return named.names("experiment")
+
+
+def has_scale(name: str) -> bool:
+    """Whether an experiment's data can be asked to be larger or smaller: its module says `SCALED`."""
+    return bool(getattr(sys.modules[find(name).__module__], "SCALED", False))
 
 
 def find(name: str) -> Callable[[Options], Report]:

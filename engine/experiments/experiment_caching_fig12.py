@@ -6,6 +6,7 @@ from engine.experiments.caching import PAPER_CORES, SHARED, Case, Found, more_co
 from engine.experiments.experiment import Cell, Options, Report, Table, judged
 from engine.experiments.svg import Chart
 
+SCALED = True
 DEGREES = (1, 2, 4, 8, 16)
 QUICK_DEGREES = (1, 2, 4)
 

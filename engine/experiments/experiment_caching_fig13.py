@@ -7,6 +7,8 @@ from engine.experiments.experiment import Options, Report, Table, judged
 from engine.experiments.experiment_caching_fig12 import DEGREES, QUICK_DEGREES
 from engine.experiments.svg import Chart
 
+SCALED = True
+
 
 def experiment(options: Options) -> Report:
     """Processor usage of SSB Q4.1 by the number of pipelines (shared caching, fig. 13)."""

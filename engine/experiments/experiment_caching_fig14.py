@@ -6,6 +6,7 @@ from engine.experiments.caching import SHARED, Case, largest_scale, more_cores, 
 from engine.experiments.experiment import Options, Report, Table, judged
 from engine.experiments.svg import Chart
 
+SCALED = True
 THREADS = (1, 2, 4, 8, 16)
 QUICK_THREADS = (1, 2, 4)
 COMPONENT = "supplier"

@@ -6,6 +6,7 @@ from engine.experiments.caching import SEPARATE, SHARED, Case, Found, runs, scal
 from engine.experiments.experiment import Cell, Options, Report, Table, judged
 from engine.experiments.svg import Chart
 
+SCALED = True
 NAMES = ("separate caches", "shared caches", "shared caches, pipelines")
 SAVED = 0.10
 SEPARATE_TIMES, SHARED_TIMES = 4.7, 3.9

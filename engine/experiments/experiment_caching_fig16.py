@@ -5,6 +5,8 @@ from __future__ import annotations
 from engine.experiments.caching import SEPARATE, SHARED, against_ordinary
 from engine.experiments.experiment import Options, Report
 
+SCALED = True
+
 
 def experiment(options: Options) -> Report:
     """SSB Q1.1, Q2.1, Q3.1, Q4.1 in sequence, shared caches against separate ones (shared caching, fig. 16)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.experiments.caching import SEPARATE, SHARED, against_ordinary
 from engine.experiments.experiment import Options, Report
 
+SCALED = True
 PIPELINES = 2
 
 

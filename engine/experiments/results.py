@@ -146,7 +146,7 @@ def _pictures(kept: Kept) -> list[str]:
         for name, figures in kept.report["contenders"].items()
         if figures.get("seconds")
     ]
-    return [draw_measured(f"{kept.name}: median, fastest and slowest round", "seconds", measured)] if measured else []
+    return [draw_measured(f"{kept.name}: median, fastest and slowest round", "s", measured)] if measured else []
 
 
 def page_text(results: Mapping[tuple[str, str], Kept], links: Mapping[tuple[str, str], Sequence[str]]) -> str:

@@ -74,7 +74,10 @@ class SparkTools(BuildTools):
 
 def local_files(frame: DataFrame) -> list[Path]:
     """The files that a frame is computed from; none where it is not from files of this machine alone."""
-    places = [urlsplit(file) for file in frame.inputFiles()]
+    try:
+        places = [urlsplit(file) for file in frame.inputFiles()]
+    except Exception:
+        return []  # not every server that speaks Spark's API can tell
     return [] if any(place.scheme != "file" for place in places) else [Path(unquote(place.path)) for place in places]
 
 
