@@ -8,11 +8,13 @@ alone, without starting Python or importing; those of Papilio and PySpark are wi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.experiments import etl_jobs
 from engine.experiments.bench import Options, Report
+from engine.experiments.bench_butterfly import in_threads
 from engine.experiments.contest import Contest, Entry, Run, contest
 from engine.experiments.data import generate_tpch
 from engine.experiments.environments import NotThere, environment, run_job
@@ -122,18 +124,11 @@ def by_hand(spark: SparkSession, data: Path, out: Path, parts: int) -> None:
     """What one writes who knows Spark.
 
     Only the needed columns are read. What every line is looked up in (supply costs, nations) is broadcast, so the
-    lines are shuffled once, to meet their orders. The small tables are written in a thread beside the large one.
+    lines are shuffled once, to meet their orders. The tables are written at the same time, each in a pool of its own.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
-    from pyspark import inheritable_thread_target
 
     def read(table: str) -> DataFrame:
         return spark.read.schema(COLUMNS[table]).parquet(f"{data}/{table}.parquet")
-
-    def write(name: str, frame: DataFrame) -> None:
-        spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)
-        frame.write.parquet(f"{out}/{name}.parquet")
 
     tables: dict[str, Callable[[], DataFrame]] = {
         "lineorder": lambda: _lineorder(read, parts),
@@ -144,13 +139,9 @@ def by_hand(spark: SparkSession, data: Path, out: Path, parts: int) -> None:
     }
 
     def load(name: str) -> None:
-        write(name, tables[name]())
+        tables[name]().write.parquet(f"{out}/{name}.parquet")
 
-    # The first gets a thread of its own; the others share one.
-    with ThreadPoolExecutor(2) as pool:
-        done = [pool.submit(inheritable_thread_target(load), name) for name in tables]
-    for one in done:
-        one.result()
+    in_threads(spark, {name: partial(load, name) for name in tables})
 
 
 def _day(name: str) -> str:

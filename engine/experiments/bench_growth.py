@@ -29,6 +29,7 @@ from engine.model.file import load, save
 from engine.operators import catalogue
 
 SCALE = 3.0  # the largest
+ROUNDS = 2
 SHARES = (1 / 30, 1 / 10, 1 / 3, 1.0)
 WORKFLOWS = {"fig1": ("partsupp", "supplier"), "fork": ("lineitem",)}
 NODES = (10, 30, 100, 300)
