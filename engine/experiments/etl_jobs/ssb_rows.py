@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -29,10 +28,16 @@ def run(job: Callable[[Path, Path, int], Callable[[], None] | None]) -> None:
     begun = time.monotonic()
     after = job(data, out, parts)
     seconds = time.monotonic() - begun
-    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak_mb = _peak_mb()
     if after is not None:
         after()
     sys.stdout.write(json.dumps({"seconds": seconds, "peak_mb": peak_mb}) + "\n")
+
+
+def _peak_mb() -> float:
+    """The most memory this process had. `getrusage` would count that of the process it was forked from."""
+    status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
 
 
 def cents(text: str) -> int:
