@@ -19,7 +19,7 @@ from engine.partition.units import Granularity
     "--master",
     default="local[*]",
     show_default=True,
-    help="Where Spark is: local[n], local-cluster[n,cores,MB] or spark://host:port.",
+    help="Where Spark is: local[n], local-cluster[n,cores,MB], spark://host:port, sc://host:port or sail.",
 )
 @click.option(
     "--granularity",

@@ -7,7 +7,7 @@ category, `output_schemas` is its schema rule and `build` its Spark plan. Concre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -236,6 +236,10 @@ class BuildTools:
         """The names of a frame's columns, in order."""
         raise NotImplementedError
 
+    def spelled(self, frame: DataFrame, names: Iterable[str]) -> list[str]:
+        """Names of columns as the frame has them: Spark takes upper case for lower everywhere, Sail not."""
+        return list(names)
+
     def schema(self, frame: DataFrame) -> dict[str, str]:
         """The columns of a frame with their types, as Spark writes them."""
         raise NotImplementedError
@@ -272,6 +276,7 @@ class Operator(BaseModel):
     outputs: ClassVar[tuple[Port, ...]] = (OUT,)
     keeps_rows: ClassVar[bool] = False  # exactly one row out for each row in, on the one output
     needs_trust: ClassVar[bool] = False  # runs code from the file: off until the person trusts it
+    on_sail: ClassVar[bool] = False  # gives on Sail the very rows and types that it gives on Spark, by its tests
     abstract: ClassVar[bool] = True  # set to False by a concrete class, which enters the catalogue
 
     @classmethod

@@ -13,6 +13,7 @@ from engine.model.binding import Bound
 from engine.model.operator import Built, Place, Split, leaving, port_frame
 from engine.operators._sql import quoted
 from engine.partition.fused import FusedPlan, Held, Unit, counted_ports
+from engine.spark.backend import backend_of
 from engine.spark.failures import NodeFailed, reason_of
 from engine.spark.tools import build
 
@@ -21,18 +22,23 @@ PORT = "_papilio_port"
 
 @dataclass
 class CountedRows:
-    """Counts taken while a unit runs: all rows a node saw, and those it refused, by port."""
+    """Counts of a unit's run: all rows a node saw, and those it refused, by port."""
 
     node: str
     ports: tuple[str, ...]
-    observation: Observation
+    observation: Observation | None = None  # taken in passing
+    query: DataFrame | None = None  # asked for by itself, where Spark cannot count in passing
 
     def get(self) -> tuple[int, dict[str, int]] | None:
         """The counts once the unit has run; None where Spark proved that no row was needed."""
-        try:
-            found = self.observation.get
-        except Exception:
-            return None
+        if self.query is not None:
+            found = self.query.collect()[0].asDict()
+        else:
+            assert self.observation is not None
+            try:
+                found = self.observation.get
+            except Exception:
+                return None
         if "total" not in found:
             return None
         return int(found["total"] or 0), {port: int(found[port] or 0) for port in self.ports}
@@ -74,10 +80,14 @@ class NodeBuilder:
             raise NodeFailed(node, reason_of(error)) from error
 
     def _count(self, node: str, split: Split, ports: list[str], counted: list[CountedRows]) -> Split:
-        """Count the rows that would leave by ports nobody reads, in the job that runs anyway."""
-        observation = Observation(f"papilio-{node}")
+        """Count the rows that would leave by ports nobody reads: in the job that runs anyway, or in one by itself."""
+        total = F.count(F.lit(1)).alias("total")
         counts = [F.count_if(F.expr(split.ways[port].condition)).alias(port) for port in ports]
-        frame = split.frame.observe(observation, F.count(F.lit(1)).alias("total"), *counts)
+        if not backend_of(self.spark).counts_in_passing:
+            counted.append(CountedRows(node, tuple(ports), query=split.frame.agg(total, *counts)))
+            return split
+        observation = Observation(f"papilio-{node}")
+        frame = split.frame.observe(observation, total, *counts)
         counted.append(CountedRows(node, tuple(ports), observation))
         return Split(frame, split.ways, split.working, split.overlapping)
 

@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import psutil
-from pyspark import InheritableThread
 from pyspark.sql import DataFrame
 
 from engine.events import UnitDecided, UnitFinished, UnitProgress, UnitStarted
 from engine.partition.fused import FusedPlan, Held, Unit, fuse
 from engine.schedule.pace import Pace
 from engine.schedule.policy import MIXED, policy_named
+from engine.spark.backend import backend_of
 from engine.spark.compile import Compiler
 from engine.spark.runner import CANCEL_SECONDS, POLL_SECONDS, Run
-from engine.spark.session import activate
 from engine.spark.staged import StagedResult
 
 
@@ -151,8 +150,9 @@ class FusedRun(Run):
             else:
                 finished.put((unit.id, None))
 
+        assert self.spark is not None
         self.summary.activations += 1
-        thread = InheritableThread(target=work, name=f"unit-{unit.id}", daemon=True)
+        thread = backend_of(self.spark).thread(work, f"unit-{unit.id}")
         thread.start()
         return thread
 
@@ -160,10 +160,7 @@ class FusedRun(Run):
         assert self.spark is not None
         begun = time.monotonic()
         self.log.add(UnitStarted(unit=unit.id))
-        activate(self.spark)
-        context = self.spark.sparkContext
-        context.setJobGroup(self._group(unit.id), unit.id, interruptOnCancel=True)
-        context.setLocalProperty("spark.scheduler.pool", unit.id)
+        backend_of(self.spark).enter(self._group(unit.id), unit.id)
         plan = compiler.compile(unit)
         self._check_cancelled()
         size = None
@@ -227,17 +224,10 @@ class FusedRun(Run):
     def _tell_progress(self, running: Mapping[str, Any], seen: dict[str, tuple[int, int]]) -> None:
         """Tell how many of the running units' tasks are done, where that has changed."""
         assert self.spark is not None
-        tracker = self.spark.sparkContext.statusTracker()
+        backend = backend_of(self.spark)
         for id_ in running:
-            done = total = 0
             try:
-                for job in tracker.getJobIdsForGroup(self._group(id_)):
-                    info = tracker.getJobInfo(job)
-                    for stage in info.stageIds if info else ():
-                        detail = tracker.getStageInfo(stage)
-                        if detail is not None:
-                            done += detail.numCompletedTasks
-                            total += detail.numTasks
+                done, total = backend.tasks(self._group(id_))
             except Exception:
                 return  # a dead JVM is told by the unit that needs it
             if total and seen.get(id_) != (done, total):

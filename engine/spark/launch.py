@@ -18,6 +18,7 @@ from engine.model.binding import Bound
 from engine.model.file import to_yaml
 from engine.partition.units import Granularity
 from engine.schedule.settings import ScheduleSettings
+from engine.spark.connect import check_operators, is_connected
 from engine.spark.fused_run import FusedRun
 from engine.spark.pack_run import STORE, PackRun
 from engine.spark.packs import memory_folder, remove_packs
@@ -70,6 +71,7 @@ def launch(
         progress = Progress(folder)
         cleanup.callback(progress.close)
         fused = settings.schedule.granularity is Granularity.FUSED
+        _check_backend(bound, settings)
         kind = FusedRun if fused else PackRun
         refreshed = last_refreshes(bound, store)
         told = replace(settings, trusted=trusted, refreshed=refreshed)
@@ -90,6 +92,14 @@ def launch(
             if run.summary.status != "running":
                 _keep(run, bound, settings, started, datetime.now(UTC), store)
     return summary
+
+
+def _check_backend(bound: Bound, settings: RunSettings) -> None:
+    """Refuse what only classic Spark can do on a master that is reached over Spark Connect."""
+    master, granularity = settings.spark.master, settings.schedule.granularity
+    if is_connected(master) and granularity is not Granularity.FUSED:
+        raise BadInput(f"--granularity {granularity.value}: row packs take classic Spark; {master} runs fused only")
+    check_operators(bound, master)
 
 
 def _resumable(run: str, bound: Bound, store: str | None) -> RunRecord:

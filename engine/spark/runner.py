@@ -36,6 +36,7 @@ from engine.schedule.log import edge_facts, node_facts
 from engine.schedule.queues import QueueStatistics
 from engine.schedule.settings import ScheduleSettings
 from engine.spark.adbc import databases
+from engine.spark.backend import backend_of
 from engine.spark.counts import NodeRows, PortRows, spread
 from engine.spark.failures import NodeFailed, fragments, reason_of, was_cancelled
 from engine.spark.jobs import jobs_told
@@ -285,7 +286,7 @@ class Run(ABC):
         self.cancelled.set()
         if self.spark is not None:
             try:
-                self.spark.sparkContext.cancelAllJobs()
+                backend_of(self.spark).cancel()
             except Exception:
                 return  # the JVM is gone already
 

@@ -429,12 +429,18 @@ def _content_mark(path: Path) -> str | None:
 
 
 def _tidy(folder: Path, ending: str) -> None:
-    """Remove Hadoop's checksums and markers, and give the parts the ending of their kind."""
+    """Remove Hadoop's checksums and markers, and give the parts the name and the ending of their kind."""
     for file in list(folder.rglob("*")):
-        if file.name == "_SUCCESS" or (file.name.startswith(".") and file.suffix == ".crc"):
+        name = file.name
+        if name == "_SUCCESS" or (name.startswith(".") and file.suffix == ".crc"):
             file.unlink()
-        elif ending == ".tbl" and ".csv" in file.name:
-            file.rename(file.with_name(file.name.replace(".csv", ".tbl")))
+        elif file.is_file():
+            if not name.startswith("part-"):  # Sail's, which are known as ours by this name from now on
+                name = f"part-{name}"
+            if ending == ".tbl" and ".csv" in name:
+                name = name.replace(".csv", ".tbl")
+            if name != file.name:
+                file.rename(file.with_name(name))
 
 
 def _link_all(source: Path, folder: Path, ending: str) -> None:
