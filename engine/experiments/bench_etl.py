@@ -16,7 +16,7 @@ from engine.experiments import etl_jobs
 from engine.experiments.bench import Options, Report
 from engine.experiments.bench_butterfly import in_threads
 from engine.experiments.contest import Contest, Entry, Run, contest
-from engine.experiments.data import generate_tpch
+from engine.experiments.data import TPCH_SMALLEST_SCALE, generate_tpch
 from engine.experiments.environments import NotThere, environment, run_job
 from engine.experiments.ssb import parts_at
 
@@ -51,7 +51,7 @@ COLUMNS = {
 def benchmark(options: Options) -> Report:
     """TPC-H to SSB against a hand-written PySpark job, Flowfile, petl, pygrametl and Bonobo."""
     scale = options.scale or SCALE
-    small = scale / SMALLER
+    small = max(scale / SMALLER, TPCH_SMALLEST_SCALE)
     data, small_data, small_csv = (
         options.folder / f"tpch-{scale:g}", options.folder / f"tpch-{small:g}", options.folder / f"tpch-csv-{small:g}",
     )  # fmt: skip

@@ -21,7 +21,7 @@ from typing import Any
 
 from engine.experiments.bench import Contender, Options, Report
 from engine.experiments.contest import ENDING, SHIPPED, Contest, Entry, contest
-from engine.experiments.data import generate_tpch
+from engine.experiments.data import TPCH_SMALLEST_SCALE, generate_tpch
 from engine.experiments.generate import Shape, generate
 from engine.experiments.measure import measure
 from engine.model.binding import Bound, bind
@@ -42,7 +42,7 @@ FLAT = 1.25  # so much more may a node cost among ten times as many: less is not
 def benchmark(options: Options) -> Report:
     """Time and peak memory as the data grow from 0.1 to 3 and the workflows from 10 to 300 nodes."""
     top = options.scale or SCALE
-    scales = [float(f"{top * share:.2g}") for share in SHARES]
+    scales = sorted({max(float(f"{top * share:.2g}"), TPCH_SMALLEST_SCALE) for share in SHARES})
     tables = sorted({table for some in WORKFLOWS.values() for table in some})
     for scale in scales:
         options.say(f"TPC-H scale {scale:g}: {', '.join(tables)}")

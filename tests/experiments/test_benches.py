@@ -178,9 +178,9 @@ def test_etl_loads_the_same_star_by_hand_and_says_who_cannot_take_part(folder, s
 
     monkeypatch.setattr(bench_etl, "environment", nowhere)
     data = check_shape(report_of("etl", folder, spark))
-    assert data["contenders"].keys() == {"papilio", "hand-written PySpark", "papilio, scale 0.0002"}
+    assert data["contenders"].keys() == {"papilio", "hand-written PySpark", "papilio, scale 0.001"}
     assert data["facts"]["Flowfile"] == "skipped: flowfile cannot be installed: no network"
-    assert data["facts"]["petl, scale 0.0002"] == "skipped: petl cannot be installed: no network"
+    assert data["facts"]["petl, scale 0.001"] == "skipped: petl cannot be installed: no network"
     assert "papilio / hand-written PySpark" in data["ratios"]
 
 
