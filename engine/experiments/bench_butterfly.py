@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from engine.experiments.bench import Options, Report
 from engine.experiments.contest import Contest, Entry, contest, importable
 from engine.experiments.data import generate_tpch
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,9 +14,10 @@ from engine.model.yamldata import collector_paused
 from engine.operators import catalogue
 from engine.partition.flow import flow_of
 from engine.partition.fused import fuse
+from engine.partition.granularity import Granularity
 from engine.partition.subflows import break_into_subflows, with_readers_and_writers
 from engine.partition.trees import execution_trees
-from engine.partition.units import Granularity, divide
+from engine.partition.units import divide
 from engine.schedule.build import pack_units
 
 SIZES = (10_000, 20_000)

@@ -23,7 +23,7 @@ import workflows
 from engine.errors import BadInput
 from engine.experiments.bench import Contender, Options, Report
 from engine.experiments.measure import watched
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

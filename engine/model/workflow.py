@@ -24,7 +24,7 @@ _REFERENCE = re.compile(r"\$(\$|\{([^{}]*)\})")
 class _Kept(BaseModel):
     """Fields this version does not know stay with the object and are written back."""
 
-    model_config = ConfigDict(extra="allow", populate_by_name=True)
+    model_config = ConfigDict(extra="allow", populate_by_name=True, defer_build=True)
 
 
 class Hints(_Kept):

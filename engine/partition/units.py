@@ -10,21 +10,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from engine.model.binding import Bound, Link
 from engine.model.operator import Category, Role, Source
 from engine.partition.flow import Flow, Kind, flow_of, is_reference, levels
+from engine.partition.granularity import Granularity
 from engine.partition.trees import execution_trees
-
-
-class Granularity(StrEnum):
-    """How much is scheduled as one."""
-
-    OPERATOR = "operator"
-    SUBFLOW = "subflow"
-    TREE = "tree"
-    FUSED = "fused"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from engine.errors import BadInput, PapilioError
 from engine.events import Event, EventLog
 from engine.model.binding import Bound
 from engine.model.file import to_yaml
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
 from engine.spark.fused_run import FusedRun
 from engine.spark.pack_run import STORE, PackRun
 from engine.spark.packs import memory_folder, remove_packs

@@ -29,7 +29,7 @@ from engine.events import (
 from engine.model.binding import Bound
 from engine.model.operator import Carries, Meaning, Operator, Source, Target, is_secret_reference, limits_of
 from engine.partition.fused import counted_ports
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
 from engine.schedule.log import edge_facts, node_facts
 from engine.schedule.mixed import DEFAULT_THETA
 from engine.schedule.policy import MIXED
