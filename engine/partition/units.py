@@ -8,12 +8,12 @@ unit that would wait for its own rows, because an activity in it looks up what w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.model.binding import Bound, Link
 from engine.model.operator import Category, Role, Source
-from engine.partition.flow import Flow, Kind, flow_of, is_reference, levels
+from engine.partition.flow import Kind, flow_of, is_reference, numbered_levels
 from engine.partition.granularity import Granularity
 from engine.partition.trees import execution_trees
 
@@ -37,7 +37,7 @@ def divide(bound: Bound, granularity: Granularity) -> list[Part]:
     if granularity is Granularity.TREE:
         key = {node: tree.id for tree in execution_trees(flow).trees for node in tree.nodes}
     else:
-        key = {node: _is_line(bound, flow, node) or node for node in bound.order}
+        key = {node: _is_line(bound, node, kind) or node for node, kind in zip(flow.names, flow.kinds, strict=True)}
     parts = _joined_parts(bound, key, dict.fromkeys(bound.order, 0))
     cut: dict[str, int] = {}
     while circles := _circles(bound, parts):  # cutting one unit may join others again, so it is looked at once more
@@ -51,18 +51,17 @@ def divide(bound: Bound, granularity: Granularity) -> list[Part]:
 def _joined_parts(bound: Bound, key: Mapping[str, Hashable], marks: Mapping[str, int]) -> list[tuple[str, ...]]:
     """Nodes of one key and one mark, joined along the links by which rows can be pipelined."""
 
-    def together(link: Link) -> bool:
-        source, target = link.source, link.target
-        return (
-            key[source] == key[target]
-            and marks[source] == marks[target]
-            and not is_reference(bound, link)
-            and not _is_written(bound, source)
-            and not _is_written(bound, target)
-        )
-
-    parts = _components(bound, bound.order, together)
-    return [inner for part in parts for inner in _computed_once(bound, part)]
+    written = {node for node in bound.order if _is_written(bound, node)}
+    together = [
+        (link.source, link.target)
+        for link in bound.links
+        if key[link.source] == key[link.target]
+        and marks[link.source] == marks[link.target]
+        and link.source not in written
+        and link.target not in written
+        and not is_reference(bound, link)
+    ]
+    return [inner for part in _components(bound.order, together) for inner in _computed_once(bound, part)]
 
 
 def _circles(bound: Bound, parts: list[tuple[str, ...]]) -> set[int]:
@@ -76,7 +75,7 @@ def _circles(bound: Bound, parts: list[tuple[str, ...]]) -> set[int]:
             edges[source, target] = None
         elif is_reference(bound, link):
             alone.add(source)
-    if len(levels(range(len(parts)), edges)) == len(parts):
+    if None not in numbered_levels(len(parts), edges):
         return alone  # there is an order: nobody waits for itself by way of others
     import networkx as nx
 
@@ -93,11 +92,11 @@ def _is_written(bound: Bound, node: str) -> bool:
     return bound.role(node) in (Role.TARGET, Role.STAGING)
 
 
-def _is_line(bound: Bound, flow: Flow, node: str) -> bool:
+def _is_line(bound: Bound, node: str, kind: Kind) -> bool:
     """Whether rows can be pipelined through a node: row-synchronized, or the reader of one line."""
     if bound.role(node) is Role.SOURCE:
         return len(bound.outgoing.get(node, ())) == 1
-    return flow.kinds[node] is Kind.ROW_SYNCHRONIZED
+    return kind is Kind.ROW_SYNCHRONIZED
 
 
 def _reference_marks(bound: Bound) -> dict[str, int]:
@@ -109,36 +108,41 @@ def _reference_marks(bound: Bound) -> dict[str, int]:
     return marks
 
 
-def _components(bound: Bound, nodes: Iterable[str], together: Callable[[Link], bool]) -> list[tuple[str, ...]]:
-    """The nodes, joined along the links for which `together` holds; each component in topological order."""
-    inside = dict.fromkeys(nodes)
-    position = {node: index for index, node in enumerate(inside)}
-    seen: set[str] = set()
+def _components(nodes: Sequence[str], pairs: Iterable[tuple[str, str]]) -> list[tuple[str, ...]]:
+    """The nodes, joined where two of them are a pair; each component in the order of the nodes."""
+    number = {node: index for index, node in enumerate(nodes)}
+    neighbours: list[list[int]] = [[] for _ in nodes]
+    for one, other in pairs:
+        first, second = number[one], number[other]
+        neighbours[first].append(second)
+        neighbours[second].append(first)
+    seen = [False] * len(nodes)
     found = []
-    for start in inside:
-        if start in seen:
+    for start in range(len(nodes)):
+        if seen[start]:
             continue
-        seen.add(start)
+        seen[start] = True
         members = [start]
         for at in members:  # grows while it is walked
-            for link in (*bound.outgoing.get(at, ()), *bound.incoming.get(at, ())):
-                other = link.target if link.source == at else link.source
-                if other in inside and other not in seen and together(link):
-                    seen.add(other)
-                    members.append(other)
-        found.append(tuple(sorted(members, key=position.__getitem__)))
+            for near in neighbours[at]:
+                if not seen[near]:
+                    seen[near] = True
+                    members.append(near)
+        members.sort()
+        found.append(tuple([nodes[member] for member in members]))
     return found
 
 
 def _computed_once(bound: Bound, nodes: tuple[str, ...]) -> list[tuple[str, ...]]:
     """A unit with several results computes each from its inputs again; where that is dear or wrong, it is cut."""
+    if len(nodes) == 1:
+        return [nodes]
     inside = set(nodes)
     results = [node for node in nodes if any(link.target not in inside for link in bound.outgoing.get(node, ()))]
     if len(results) <= 1 or all(_cheap(bound, node) for node in nodes):
         return [nodes]
-    return _components(
-        bound, nodes, lambda link: link.target in inside and len(bound.outgoing.get(link.source, ())) == 1
-    )
+    only = [links[0] for node in nodes if len(links := bound.outgoing.get(node, ())) == 1]
+    return _components(nodes, [(link.source, link.target) for link in only if link.target in inside])
 
 
 def _cheap(bound: Bound, node: str) -> bool:
@@ -152,13 +156,13 @@ def _in_order(bound: Bound, parts: list[tuple[str, ...]]) -> list[tuple[str, ...
     """The parts, each behind all that feed it; as near to the order of the nodes as that allows."""
     part_of = {node: number for number, part in enumerate(parts) for node in part}
     edges = {(part_of[link.source], part_of[link.target]) for link in bound.links}
-    following: dict[int, list[int]] = {number: [] for number in range(len(parts))}
-    waiting = dict.fromkeys(following, 0)
+    following: list[list[int]] = [[] for _ in parts]
+    waiting = [0] * len(parts)
     for source, target in sorted(edges):
         if source != target:
             following[source].append(target)
             waiting[target] += 1
-    ready = deque(number for number, count in waiting.items() if count == 0)
+    ready = deque([number for number, count in enumerate(waiting) if count == 0])
     ordered = []
     while ready:
         number = ready.popleft()
@@ -183,8 +187,8 @@ def _groups(bound: Bound) -> dict[str, str]:
     """
     flow = flow_of(bound)
     kinds = {}
-    for node in bound.order:
-        if _is_line(bound, flow, node):
+    for node, kind in zip(flow.names, flow.kinds, strict=True):
+        if _is_line(bound, node, kind):
             kinds[node] = "line"
         elif bound.role(node) is Role.ACTIVITY:
             kinds[node] = "core"
@@ -195,10 +199,12 @@ def _groups(bound: Bound) -> dict[str, str]:
         marks[node] = max(
             (marks[link.source] + (not _joined(kinds, link)) for link in bound.incoming.get(node, ())), default=0
         )
-    parts = _components(
-        bound, bound.order, lambda link: _joined(kinds, link) and marks[link.source] == marks[link.target]
-    )
-    return {node: part[0] for part in parts for node in part}
+    joined = [
+        (link.source, link.target)
+        for link in bound.links
+        if marks[link.source] == marks[link.target] and _joined(kinds, link)
+    ]
+    return {node: part[0] for part in _components(bound.order, joined) for node in part}
 
 
 def _joined(kinds: Mapping[str, str], link: Link) -> bool:
