@@ -141,7 +141,7 @@ def _computed_once(bound: Bound, nodes: tuple[str, ...]) -> list[tuple[str, ...]
     results = [node for node in nodes if any(link.target not in inside for link in bound.outgoing.get(node, ()))]
     if len(results) <= 1 or all(_cheap(bound, node) for node in nodes):
         return [nodes]
-    only = [links[0] for node in nodes if len(links := bound.outgoing.get(node, ())) == 1]
+    only = [links[0] for node in nodes if len(links := bound.outgoing.get(node, [])) == 1]
     return _components(nodes, [(link.source, link.target) for link in only if link.target in inside])
 
 
