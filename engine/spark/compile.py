@@ -26,15 +26,17 @@ class CountedRows:
     node: str
     ports: tuple[str, ...]
     observation: Observation
+    again: Callable[[], DataFrame]  # the same counts, taken by themselves
 
-    def get(self) -> tuple[int, dict[str, int]] | None:
-        """The counts once the unit has run; None where Spark proved that no row was needed."""
-        try:
-            found = self.observation.get
-        except Exception:
-            return None
+    def get(self) -> tuple[int, dict[str, int]]:
+        """The counts once the unit has run.
+
+        Where Spark proved that the unit's result needs no row of this node (behind it stands a filter that nothing
+        passes), it took no counts. They are taken then: rows are refused whoever reads the others.
+        """
+        found = self.observation.get
         if "total" not in found:
-            return None
+            found = self.again().collect()[0].asDict()
         return int(found["total"] or 0), {port: int(found[port] or 0) for port in self.ports}
 
 
@@ -76,9 +78,10 @@ class NodeBuilder:
     def _count(self, node: str, split: Split, ports: list[str], counted: list[CountedRows]) -> Split:
         """Count the rows that would leave by ports nobody reads, in the job that runs anyway."""
         observation = Observation(f"papilio-{node}")
-        counts = [F.count_if(F.expr(split.ways[port].condition)).alias(port) for port in ports]
-        frame = split.frame.observe(observation, F.count(F.lit(1)).alias("total"), *counts)
-        counted.append(CountedRows(node, tuple(ports), observation))
+        counts = [F.count(F.lit(1)).alias("total")]
+        counts += [F.count_if(F.expr(split.ways[port].condition)).alias(port) for port in ports]
+        frame = split.frame.observe(observation, *counts)
+        counted.append(CountedRows(node, tuple(ports), observation, lambda: split.frame.agg(*counts)))
         return Split(frame, split.ways, split.working, split.overlapping)
 
 
