@@ -31,7 +31,10 @@ def make_application(arguments: Sequence[str]) -> QApplication:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Open the window, with the files named; return the exit code when it is closed."""
+    """Open the window, with the files named; return the exit code when it is closed.
+
+    `--watch LOG` and `--replay LOG` show a run.
+    """
     application = make_application(["papilio", *arguments])
     from designer.session.settings import Settings
     from designer.theme.theme import themes
@@ -41,8 +44,12 @@ def main(arguments: Sequence[str]) -> int:
     themes().start(settings.theme)
     window = MainWindow(settings)
     window.show()
-    for name in arguments:
-        window.files.open(Path(name))
+    waiting = iter(arguments)
+    for name in waiting:
+        if name in ("--watch", "--replay"):
+            window.driver.open_log(next(waiting, ""), watch=name == "--watch")
+        else:
+            window.files.open(Path(name))
     QTimer.singleShot(0, window.offer_recovery)
     QTimer.singleShot(ENGINE_AFTER_MS, window.engine.start)
     return application.exec()

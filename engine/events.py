@@ -57,6 +57,8 @@ class RunStarted(Event):
     units: dict[str, dict[str, Any]]  # id → nodes, reads, result
     queues: dict[str, dict[str, Any]] = field(default_factory=dict)  # id → producer, consumer, capacity_packs, link
     resumed: bool = False  # the log goes on after a kill
+    settings: dict[str, Any] = field(default_factory=dict)  # pack_rows, queue_packs, slot_ms, theta, memory_bytes …
+    refreshed: dict[str, float | None] = field(default_factory=dict)  # target → as of when it holds data, before this
     protocol: int = PROTOCOL_VERSION
 
 
@@ -191,12 +193,138 @@ class TargetCommitted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LimitsSet(Event):
+    """An elastic run begins: the limit of each stage's measure, how many nodes it may have, and the pool."""
+
+    pool: int
+    stages: dict[str, dict[str, Any]]  # stage → measure, unit, limit (or None), min, max
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagesSampled(Event):
+    """The scaler looked at all stages: their nodes, and the measure that decides on each."""
+
+    rows_s: float  # that the sources give
+    ready: int
+    nodes: dict[str, int]
+    measures: dict[str, float]  # stage → the worst node's
+    memory_bytes: int = 0  # of the buffers
+    disk_bytes: int = 0
+    etl_seconds: float | None = None  # extraction, transformation and load together
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalingDecided(Event):
+    """A stage is to scale out or in, or cannot: `unreachable`."""
+
+    stage: str
+    action: str
+    number: int
+    nodes: int  # at work at this moment
+    ready: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeChanged(Event):
+    """What became of a node: started, stopped, failed to start, or lost."""
+
+    stage: str
+    change: str
+    nodes: int  # at work from now on
+    node: str | None = None
+    seconds: float = 0.0
+    reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rebalanced(Event):
+    """The warehouse's facts are distributed over other nodes, and each node has the dimensions."""
+
+    nodes_before: int
+    nodes_after: int
+    bytes: int
+    seconds: float
+    version: int | None = None  # of the manifest that readers see from now on
+    rows: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadFinished(Event):
+    """Rows came into the warehouse."""
+
+    rows: int
+    bytes: int
+    seconds: float
+    version: int
+    total_rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryAnswered(Event):
+    """A query on the warehouse was answered from one version of it."""
+
+    query: str
+    seconds: float
+    version: int
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunFinished(Event):
     """A run ends: done, failed, or cancelled."""
 
     status: str
     seconds: float
     reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPaused(Event):
+    """No unit is picked any more. `running` are still in their turns; the event comes again once they have ended."""
+
+    running: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStepped(Event):
+    """A paused run may take one decision more; it stays paused."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResumed(Event):
+    """A paused run goes on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeedChanged(Event):
+    """A simulated run goes at another pace: simulated seconds in one of ours, None is as fast as it can."""
+
+    speed: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkJob(Event):
+    """A Spark job of a unit began (`running`) or ended (`succeeded`, `failed`), with its stages."""
+
+    job: int
+    unit: str
+    status: str
+    started: float | None  # seconds since 1970
+    ended: float | None
+    stages: list[dict[str, Any]]  # stage, name, tasks, tasks_done, status
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableStaleness(Event):
+    """How stale a table is at this moment, after a refresh or at the start (streaming warehouse, section 2.3).
+
+    Until the next event of the table its staleness grows as time passes.
+    """
+
+    table: str
+    staleness: float  # seconds
+    bound: float | None = None  # seconds, that it should not exceed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,6 +386,26 @@ def _drop_cut_off(path: Path) -> None:
         content = file.read()
         if content and not content.endswith(b"\n"):
             file.truncate(content.rfind(b"\n") + 1)
+
+
+class LogTail:
+    """Reads what a log grows by, whole lines only: the last one of a run under way may not be all there yet."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._at = 0
+
+    def lines(self) -> list[bytes]:
+        """The lines that were added since the last look. A log that is not there yet has none."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._at)
+                added = file.read()
+        except FileNotFoundError:
+            return []
+        whole = added.rfind(b"\n") + 1
+        self._at += whole
+        return added[:whole].splitlines()
 
 
 @dataclass

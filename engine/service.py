@@ -3,26 +3,35 @@
 `python -m engine serve` reads JSON lines from stdin and writes JSON lines to stdout; logs go to stderr. The first event
 is `hello` with the protocol's version. It ends when stdin ends. A broken command is answered, never fatal.
 
-Commands: `hello`, `warm` (start Spark), `preview` (id, text, path, node, port), `cancel` (id), `shutdown`.
-Events: `hello`, `state` (starting, ready, busy, lost), `previewed`, `failed`, `cancelled`.
+Commands: `hello`, `warm` (start Spark), `preview` (id, text, path, node, port), `cancel` (id), `shutdown`;
+`run` (id, text, path, settings, parameters), `resume` (id, run) of a killed run, `control` (folder, action, value) of a
+run here or in another process, `peek` (id, folder, queue) into the packs of a paused run.
+Events: `hello`, `state` (starting, ready, busy, lost), `previewed`, `failed`, `cancelled`; `run-started` (id, run,
+log), `run-ended` (id, run, status, message), `peeked`. What happens in a run is in its log.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from engine import __version__
-from engine.errors import BadInput, PapilioError
+from engine.control import RunControl
+from engine.errors import BadInput, PapilioError, RunCancelled
+
+if TYPE_CHECKING:
+    from engine.model.binding import Bound
 
 PROTOCOL = 1
 MAX_LINE = 64 * 1024 * 1024
+QUICK_PARTITIONS = "4"  # of a preview's shuffles
 
 
 def private_stdout() -> TextIO:
@@ -43,6 +52,9 @@ class Service:
         self._queue: queue.Queue[Mapping[str, Any] | None] = queue.Queue()
         self._spark: Any = None
         self._current: Any = None
+        self._driven: tuple[Path, RunControl] | None = None  # the folder of the run under way, and what drives it
+        self._asked: tuple[str, int | None, tuple[tuple[str, str], ...]] = ("local[*]", None, ())  # of the session
+        self._partitions = ""  # that Spark shuffles into where nobody is in a hurry
         self._cancelled: set[Any] = set()
         self._lock = threading.Lock()
         self._worker = threading.Thread(target=self._work, name="engine", daemon=True)
@@ -83,16 +95,31 @@ class Service:
                 self.tell("hello", protocol=PROTOCOL, version=__version__, pid=os.getpid())
             case "cancel":
                 self.cancel(command.get("id"))
-            case "preview" | "warm":
+            case "preview" | "warm" | "run" | "resume":
                 self._queue.put(command)
+            case "control":
+                self._at_once(command, self._control)
+            case "peek":
+                self._at_once(command, self._peek)
             case other:
                 self.tell("failed", id=command.get("id"), message=f"there is no command `{other}`")
+
+    def _at_once(self, command: Mapping[str, Any], do: Callable[[Mapping[str, Any]], None]) -> None:
+        """Do what overtakes the work: it is quick, and about what runs."""
+        try:
+            do(command)
+        except PapilioError as error:
+            self.tell("failed", id=command.get("id"), message=str(error))
+        except Exception as error:
+            self.tell("failed", id=command.get("id"), message=f"{type(error).__name__}: {error}")
 
     def cancel(self, id_: Any) -> None:
         """Stop a command that runs, or drop one that waits."""
         with self._lock:
             self._cancelled.add(id_)
-            if self._current == id_ and self._spark is not None:
+            if self._current == id_ and self._driven is not None:
+                self._driven[1].send("cancel")
+            elif self._current == id_ and self._spark is not None:
                 self._spark.sparkContext.cancelJobGroup(f"papilio-preview-{id_}")
 
     def stop(self) -> None:
@@ -157,14 +184,21 @@ class Service:
             self.tell("failed", id=id_, message=reason_of(error))
 
     def _do(self, command: Mapping[str, Any]) -> None:
-        if command["command"] == "warm":
-            self._session()
-            return
-        bound, node, port = self._bound(command)
+        match command["command"]:
+            case "warm":
+                self._session()
+            case "run" | "resume":
+                self._run(command)
+            case _:
+                self._preview(command)
+
+    def _preview(self, command: Mapping[str, Any]) -> None:
+        bound, node, port = self._bound_port(command)
         from engine.spark.preview import needed, preview
 
         needed(bound, node)  # what cannot be computed is told before Spark is started for it
         spark = self._session()
+        spark.conf.set("spark.sql.shuffle.partitions", QUICK_PARTITIONS)
         self.tell("state", state="busy")
         spark.sparkContext.setJobGroup(f"papilio-preview-{command.get('id')}", f"preview of {node}", True)
         found = preview(bound, node, port, spark)
@@ -173,29 +207,118 @@ class Service:
         else:
             self.tell("previewed", id=command.get("id"), node=node, port=port, **found)
 
-    def _bound(self, command: Mapping[str, Any]) -> tuple[Any, str, str]:
-        """The workflow that a command carries, bound; the node and port it asks for."""
+    # -- runs
+
+    def _run(self, command: Mapping[str, Any]) -> None:
+        """Run a workflow to its end, or finish a killed run."""
+        from engine.request import RunRequest
+
+        id_ = command.get("id")
+        if command["command"] == "resume":
+            command = {**command, **_killed(str(command.get("run")))}
+        request = RunRequest.from_plain(command.get("settings") or {})
+        request.check()
+        bound = self._bound(command.get("text"), command.get("path"), command.get("parameters"))
+        bound.raise_errors()
+        control = request.control()
+        names: dict[str, str] = {}
+
+        def begun(run: str, folder: Path) -> None:
+            with self._lock:
+                self._driven = (folder, control)
+                cancelled = id_ in self._cancelled
+            names["run"] = run
+            self.tell("run-started", id=id_, run=run, log=str(folder / "events.jsonl"), folder=str(folder))
+            if cancelled:
+                control.send("cancel")
+
+        status, message = "done", None
+        try:
+            with self._lent(request):
+                self.tell("state", state="busy")
+                request.start(bound, control=control, begun=begun)
+        except RunCancelled as error:
+            status, message = "cancelled", str(error)
+        except PapilioError as error:
+            status, message = "failed", str(error)
+        finally:
+            with self._lock:
+                self._driven = None
+        if names:
+            self.tell("run-ended", id=id_, run=names["run"], status=status, message=message)
+        else:
+            self.tell("failed", id=id_, message=message)
+
+    @contextlib.contextmanager
+    def _lent(self, request: Any) -> Iterator[None]:
+        """The warm session for a run that can use it; another master gets a session of its own, which stays."""
+        if request.backend == "simulated":
+            yield
+            return
+        from engine.spark.session import close_session, lent
+
+        wanted = (request.master, request.driver_memory_mb, tuple(sorted(request.confs.items())))
+        if self._spark is not None and wanted != self._asked:
+            close_session(self._spark)
+            self._spark = None
+        self._asked = wanted
+        spark = self._session()
+        spark.conf.set("spark.sql.shuffle.partitions", self._partitions)
+        with lent(spark):
+            yield
+
+    def _control(self, command: Mapping[str, Any]) -> None:
+        """Drive a run: one of ours, or one of another process through its folder."""
+        from engine.control import send_to
+
+        action, value = command.get("action"), command.get("value")
+        folder = Path(str(command.get("folder")))
+        with self._lock:
+            here = self._driven
+        if here is not None and here[0] == folder.resolve():
+            here[1].send(str(action), value)
+        else:
+            send_to(folder, str(action), value)
+
+    def _peek(self, command: Mapping[str, Any]) -> None:
+        from engine.spark.peek import peek
+
+        found = peek(Path(str(command.get("folder"))), str(command.get("queue")))
+        self.tell("peeked", id=command.get("id"), **found)
+
+    # -- workflows
+
+    def _bound(self, text: Any, path: Any, parameters: Mapping[str, Any] | None = None) -> Bound:
+        """The workflow of a text, bound as if it stood in the file at `path`."""
         from engine.model.binding import bind
         from engine.model.file import WorkflowFile, workflow_from
         from engine.model.yamldata import read_yaml
         from engine.operators import catalogue
         from engine.store.sources import SourceSchemas
+
+        if not isinstance(text, str):
+            raise BadInput("a command about a workflow needs its `text`")
+        place = Path(path) if isinstance(path, str) and path else Path.cwd() / "untitled.butterfly.yaml"
+        data, lines = read_yaml(text, place.name)
+        workflow = workflow_from(data, place.name, lines)
+        file = WorkflowFile(workflow, place, text, lines)
+        return bind(file, catalogue(), parameters=dict(parameters or {}), discover=SourceSchemas().discover)
+
+    def _bound_port(self, command: Mapping[str, Any]) -> tuple[Bound, str, str]:
+        """The workflow that a command carries, bound; the node and port it asks for."""
         from engine.store.trust import is_trusted
 
         text, node, port = (command.get(key) for key in ("text", "node", "port"))
         if not (isinstance(text, str) and isinstance(node, str) and isinstance(port, str)):
             raise BadInput("a preview needs the workflow's `text`, a `node` and a `port`")
-        path = command.get("path")
-        place = Path(path) if isinstance(path, str) and path else Path.cwd() / "untitled.butterfly.yaml"
-        data, lines = read_yaml(text, place.name)
-        workflow = workflow_from(data, place.name, lines)
-        bound = bind(WorkflowFile(workflow, place, text, lines), catalogue(), discover=SourceSchemas().discover)
-        if node not in workflow.nodes:
+        bound = self._bound(text, command.get("path"))
+        if node not in bound.workflow.nodes:
             raise BadInput(f"there is no node `{node}`")
         behind = _upstream(bound, node)
         runs_code = any(operator.needs_trust for id_, operator in bound.operators.items() if id_ in behind)
         if runs_code and not is_trusted(bound):
-            raise BadInput(f"{place.name}: its Python code is not trusted; read it and run `papilio trust`")
+            name = bound.file.name if bound.file else bound.name
+            raise BadInput(f"{name}: its Python code is not trusted; read it and run `papilio trust`")
         return bound, node, port
 
     def _session(self) -> Any:
@@ -204,10 +327,32 @@ class Service:
             self.tell("state", state="starting")
             from engine.spark.session import SparkSettings, activate, open_session
 
-            quick = {"spark.sql.shuffle.partitions": "4"}
-            self._spark = open_session(SparkSettings(extra=quick))
+            master, memory, confs = self._asked
+            self._spark = open_session(SparkSettings(master=master, driver_memory_mb=memory, extra=dict(confs)))
+            self._partitions = self._spark.conf.get("spark.sql.shuffle.partitions")
             activate(self._spark)
         return self._spark
+
+
+def _killed(run: str) -> dict[str, Any]:
+    """What the command said that started a killed run: its workflow as it was, its parameters, on what it ran."""
+    from engine.spark.progress import FILE, read_steps
+    from engine.store import MetadataStore
+
+    with MetadataStore() as store:
+        record = store.get_run(run)
+    if record is None:
+        raise BadInput(f"{run}: there is no such run")
+    folder = Path(record.folder)
+    first = next(read_steps(folder / FILE), None)
+    if first is None:
+        raise BadInput(f"{run}: it was killed before its first step; run it anew")
+    return {
+        "text": (folder / "workflow.butterfly.yaml").read_text(encoding="utf-8"),
+        "path": record.file or None,
+        "parameters": first["values"],
+        "settings": {"master": record.master, "resume": run},
+    }
 
 
 def _upstream(bound: Any, node: str) -> set[str]:

@@ -21,6 +21,16 @@ settings.register_profile("papilio", deadline=None, derandomize="CI" in os.envir
 settings.load_profile("papilio")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Two workers share the tests: those that use one Spark session stay together, and so do the whole programs."""
+    programs = Path(__file__).parent / "end_to_end"
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+        elif programs in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("programs"))
+
+
 @pytest.fixture(scope="session")
 def tpch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small TPC-H data set."""

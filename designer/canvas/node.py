@@ -21,6 +21,7 @@ FAR = 0.3  # below this zoom a node is a coloured box
 NEAR = 0.62  # above it ports have their names
 PORT = 5.5  # a port's radius
 SIDE = 56.0  # room beside a node for ports and their names
+BELOW = 24.0  # room below a node for what a run tells of it
 EDGE_OF_SHAPE = 12.0  # how much the corners of blocking nodes are cut
 
 _WORDS = re.compile(r"[^\s_]*[\s_]*")  # an id breaks behind `_` as a title does at a space
@@ -159,7 +160,7 @@ class NodeItem(QGraphicsItem):
     # -- Qt
 
     def boundingRect(self) -> QRectF:
-        return QRectF(-SIDE, -12, NODE_WIDTH + 2 * SIDE, self.height + 24)
+        return QRectF(-SIDE, -12, NODE_WIDTH + 2 * SIDE, self.height + 12 + BELOW)
 
     def shape(self) -> QPainterPath:
         path = QPainterPath()
@@ -212,6 +213,8 @@ class NodeItem(QGraphicsItem):
         if self.level is not None:
             color = colors.error if self.level is Level.ERROR else colors.warning
             painter.fillRect(QRectF(NODE_WIDTH - 52, 0, 52, 52), color)
+        for decorate in getattr(self.scene(), "far_decorations", ()):
+            decorate(painter, self)
 
     def _paint_face(self, painter: QPainter, form: str, shape: QPainterPath, wing: QColor) -> None:
         """The wing's colour behind the icon, the title and the operator's name."""

@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPalette, QPen, QText
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from designer.canvas import node as look
-from designer.document.layout import NODE_WIDTH, Group, Note
+from designer.document.layout import MIN_NOTE, NODE_WIDTH, Group, Note
 from designer.text import tr
 from designer.theme.theme import theme
 
@@ -39,7 +39,9 @@ class NoteItem(QGraphicsItem):
 
     def resize(self, width: float, height: float) -> None:
         """Show another size while it is dragged."""
-        self.show_note(Note(self.note.text, (self.pos().x(), self.pos().y()), (max(width, 60.0), max(height, 40.0))))
+        self.show_note(
+            Note(self.note.text, (self.pos().x(), self.pos().y()), (max(width, MIN_NOTE[0]), max(height, MIN_NOTE[1])))
+        )
 
     def frame(self) -> QRectF:
         """The note in the scene."""

@@ -56,6 +56,7 @@ class CanvasScene(QGraphicsScene):
         self.backdrop = Backdrop(self)
         # Whoever watches a run paints on the nodes from here: each is called with the painter and the node's item.
         self.decorations: list[Callable[[QPainter, NodeItem], None]] = []
+        self.far_decorations: list[Callable[[QPainter, NodeItem], None]] = []  # the same, for nodes seen from afar
         self._content: QRectF | None = None
         self._dirty: set[str] = set()
         self._bends = bends(document.workflow)

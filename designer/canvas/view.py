@@ -31,7 +31,7 @@ from designer.canvas.scene import CanvasScene, Hit
 from designer.canvas.walk import step
 from designer.document import arranging, changes
 from designer.document.layout import FARTHEST as FARTHEST_PLACE
-from designer.document.layout import NODE_HEIGHT, NODE_WIDTH, Point, positions
+from designer.document.layout import MIN_NOTE, NODE_HEIGHT, NODE_WIDTH, Point, notes, positions
 from designer.document.lineage import lineage
 from designer.editor import Editor
 from designer.text import tr
@@ -399,12 +399,21 @@ class CanvasView(QGraphicsView):
         chosen = self.canvas.selected_nodes()
         places = {id_: at for id_, at in positions(self.editor.document.workflow).items()
                   if id_ not in self.canvas.hidden}  # fmt: skip
-        if modifiers & (Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier) and chosen:
+        remarks = notes(self.editor.document.workflow)
+        written = [id_ for id_ in self.canvas.selected_notes() if id_ in remarks]
+        if modifiers & (Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier) and (chosen or written):
             by = 10.0
             dx = {"left": -by, "right": by}.get(direction, 0.0)
             dy = {"up": -by, "down": by}.get(direction, 0.0)
+            if modifiers & Qt.KeyboardModifier.ShiftModifier:
+                for id_ in written:
+                    width, height = remarks[id_].size
+                    size = (max(width + 2 * dx, MIN_NOTE[0]), max(height + 2 * dy, MIN_NOTE[1]))
+                    self.editor.push(arranging.resize_note(self.editor.document, id_, size))
+                return
             moved = {id_: (places[id_][0] + dx, places[id_][1] + dy) for id_ in chosen if id_ in places}
-            self.editor.push(arranging.move(self.editor.document, moved))
+            shifted = {id_: (remarks[id_].at[0] + dx, remarks[id_].at[1] + dy) for id_ in written}
+            self.editor.push(arranging.move(self.editor.document, moved, shifted))
             return
         if not chosen:
             first = min(places, key=lambda id_: places[id_], default=None)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Run = Callable[["MainWindow"], None]
 Test = Callable[["MainWindow"], bool]
 
-MENUS = ("File", "Edit", "Insert", "Arrange", "View", "Help")
+MENUS = ("File", "Edit", "Insert", "Arrange", "Run", "View", "Help")
 
 
 @dataclass(frozen=True)

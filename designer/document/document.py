@@ -8,6 +8,7 @@ from pathlib import Path
 from designer.document.edits import Edit, apply
 from designer.document.layout import check_layout
 from designer.document.ports import Catalogue, PortTable
+from engine.model.comments import Comments, comments_of, with_comments
 from engine.model.file import WorkflowFile, load, to_yaml, write_text
 from engine.model.workflow import Workflow
 
@@ -17,12 +18,12 @@ Observer = Callable[[Edit], None]
 class Document:
     """One open workflow. `apply` is the only way it changes."""
 
-    def __init__(self, workflow: Workflow, catalogue: Catalogue, path: Path | None = None, comment: str = "") -> None:
+    def __init__(self, workflow: Workflow, catalogue: Catalogue, path: Path | None = None) -> None:
         check_layout(workflow, str(path) if path else "the workflow")
         self.workflow = workflow
         self.catalogue = catalogue
         self.path = path
-        self.comment = comment
+        self.comments = Comments()  # of the file, which are written back
         self.ports = PortTable(workflow, catalogue)
         self.on_disk = ""  # the file's text when it was last read or written
         self.observers: list[Observer] = []
@@ -31,7 +32,8 @@ class Document:
     def open(cls, path: Path, catalogue: Catalogue) -> Document:
         """Read a file; what is wrong with its form is a `BadInput` that says where."""
         file = load(path)
-        document = cls(file.workflow, catalogue, path, _leading_comment(file.text))
+        document = cls(file.workflow, catalogue, path)
+        document.comments = comments_of(file.text)
         document.on_disk = file.text
         return document
 
@@ -43,7 +45,7 @@ class Document:
 
     def text(self) -> str:
         """The file's text as it would be saved now."""
-        return self.comment + to_yaml(self.workflow)
+        return with_comments(to_yaml(self.workflow), self.comments)
 
     def save(self, path: Path) -> None:
         """Write the file in one step; from now on the document belongs to it."""
@@ -58,13 +60,3 @@ class Document:
     def title_of(self, id_: str) -> str:
         """What the canvas calls a node."""
         return self.workflow.nodes[id_].title or id_
-
-
-def _leading_comment(text: str) -> str:
-    """The lines of comment a file begins with, which are written back."""
-    lines = []
-    for line in text.splitlines(keepends=True):
-        if not line.startswith("#"):
-            break
-        lines.append(line if line.endswith("\n") else line + "\n")
-    return "".join(lines)

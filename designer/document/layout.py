@@ -14,6 +14,7 @@ Point = tuple[float, float]
 
 FARTHEST = 1_000_000.0  # a position beyond it was not put there by a person
 NODE_WIDTH, NODE_HEIGHT = 176.0, 64.0
+MIN_NOTE = (60.0, 40.0)
 SECTIONS = ("nodes", "notes", "groups", "bends")
 
 
@@ -75,7 +76,7 @@ def notes(workflow: Workflow) -> dict[str, Note]:
         if isinstance(value, Mapping) and isinstance(value.get("text"), str):
             size = _point(value.get("size")) or (240.0, 120.0)
             at = _point(value.get("at")) or (0.0, 0.0)
-            found[id_] = Note(value["text"], at, (max(size[0], 60.0), max(size[1], 40.0)))
+            found[id_] = Note(value["text"], at, (max(size[0], MIN_NOTE[0]), max(size[1], MIN_NOTE[1])))
     return found
 
 

@@ -27,7 +27,7 @@ from designer.widgets import label, take_role
 Index = QModelIndex | QPersistentModelIndex
 
 
-class _Rows(QAbstractTableModel):
+class RowsModel(QAbstractTableModel):
     """Sample rows as the engine sent them."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class _Rows(QAbstractTableModel):
         return "\n".join(lines + [str(text) for text in column["labels"][:12]])
 
 
-class _Header(QHeaderView):
+class RowsHeader(QHeaderView):
     """Name, type, share without a value, and the bars of a column."""
 
     def __init__(self) -> None:
@@ -132,6 +132,24 @@ class _Header(QHeaderView):
             painter.fillRect(box, fill)
 
 
+class RowsTable(QTableView):
+    """Sample rows with a header that shows each column's figures."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.rows = RowsModel()
+        self.setAccessibleName(name)
+        self.setHorizontalHeader(RowsHeader())
+        self.setModel(self.rows)
+        self.setShowGrid(False)
+        self.setAlternatingRowColors(True)
+        self.verticalHeader().setDefaultSectionSize(24)
+
+    def show_rows(self, columns: list[dict[str, Any]], rows: list[list[str | None]]) -> None:
+        """Show other rows."""
+        self.rows.show(columns, rows)
+
+
 class PreviewPanel(QWidget):
     """Looks at the port of the selected node or edge when asked; greyed when the workflow changed since."""
 
@@ -146,14 +164,8 @@ class PreviewPanel(QWidget):
         self.stop = QPushButton(tr("Cancel"))
         self.title = label("", "heading")
         self.told = label(tr("Select a node or an edge and press F5."), "muted")
-        self.model = _Rows()
-        self.table = QTableView()
-        self.table.setAccessibleName(tr("Sample rows"))
-        self.table.setHorizontalHeader(_Header())
-        self.table.setModel(self.model)
-        self.table.setShowGrid(False)
-        self.table.setAlternatingRowColors(True)
-        self.table.verticalHeader().setDefaultSectionSize(24)
+        self.table = RowsTable(tr("Sample rows"))
+        self.model = self.table.rows
         row = QHBoxLayout()
         row.setContentsMargins(10, 6, 10, 2)
         for widget in (self.look, self.stop, self.title):

@@ -29,6 +29,7 @@ from designer.document.document import Document
 from designer.document.layout import positions
 from designer.editor import Editor
 from designer.link.client import EngineClient
+from designer.monitor.monitor import Monitor
 from designer.outline.panel import OutlinePanel
 from designer.palette.panel import PalettePanel
 from designer.preview.panel import PreviewPanel
@@ -36,6 +37,8 @@ from designer.problems.panel import ProblemsPanel
 from designer.properties.form import NodeForm
 from designer.properties.panel import PropertiesPanel
 from designer.properties.renaming import Renamed
+from designer.run.controller import RunController
+from designer.run.driver import RunDriver
 from designer.session.exports import Exports
 from designer.session.files import Files
 from designer.session.recovery import Recovery
@@ -73,8 +76,10 @@ class MainWindow(QMainWindow):
         self._followed: CanvasView | None = None
         self._build_center()
         self._build_docks()
+        self.monitor = Monitor(self)
         self._build_status()
         self._build_commands()
+        self.driver = RunDriver(self)
         self._refresh_timer = QTimer(self)
         self._refresh_timer.setSingleShot(True)
         self._refresh_timer.setInterval(0)
@@ -98,7 +103,7 @@ class MainWindow(QMainWindow):
         self.pages.addWidget(self.start)
         self.pages.addWidget(self.tabs)
         center = QWidget()
-        layout = QVBoxLayout(center)
+        layout = self.below = QVBoxLayout(center)  # a run's timeline goes below the canvas
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(self.banner)
@@ -112,6 +117,7 @@ class MainWindow(QMainWindow):
         self.problems = ProblemsPanel()
         self.engine = EngineClient(self)
         self.engine.state_changed.connect(self._show_engine)
+        self.runs = RunController(self.engine, self)
         self.preview = PreviewPanel(self.engine)
         self.history = HistoryPanel()
         area = Qt.DockWidgetArea
@@ -292,6 +298,7 @@ class MainWindow(QMainWindow):
         if self._followed is not None:
             self._followed.editor.analysed.disconnect(self._show_analysis)
             self._followed.canvas.chosen.disconnect(self._refresh_timer.start)
+            self._followed.canvas.chosen.disconnect(self.driver.edge_chosen)
         self._followed = view
         self.properties.follow(view)
         self.preview.follow(view)
@@ -299,6 +306,7 @@ class MainWindow(QMainWindow):
         if view is not None:
             view.editor.analysed.connect(self._show_analysis)
             view.canvas.chosen.connect(self._refresh_timer.start)
+            view.canvas.chosen.connect(self.driver.edge_chosen)
             self._show_analysis(view.editor.analysis)
             self._label(view)
         else:
@@ -309,6 +317,7 @@ class MainWindow(QMainWindow):
             self.verdict.clear()
             self.archetype.clear()
             self.start.refresh()
+        self.driver.follow()
         self._show_zoom()
         self.refresh_actions()
 
@@ -499,5 +508,6 @@ class MainWindow(QMainWindow):
                 event.ignore()
                 return
         self.schemas.stop()
+        self.monitor.close()
         self.engine.stop()
         event.accept()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from engine.events import (
     QueueSpilled,
     Remark,
     RowsRefused,
+    RunPaused,
+    RunResumed,
     SparkReady,
     UnitActivated,
     UnitFailed,
@@ -61,6 +64,12 @@ class Display:
         if self._live:
             self._progress.stop()
 
+    def begun(self, run: str, folder: Path) -> None:
+        """Tell the run's name, by which it can be watched and driven."""
+        self.console.print(
+            f"[dim]run {run}  (`papilio watch {run}` shows it, `papilio control {run} pause` pauses it)[/dim]"
+        )
+
     def show(self, event: Event) -> None:
         """Show what an event changes."""
         if self.quiet:
@@ -96,6 +105,10 @@ class Display:
                     f"[yellow]! {event.node}: {event.rows:,} of {event.total:,} rows refused "
                     f"(port `{event.port}` is not connected)[/yellow]"
                 )
+            case RunPaused() if not event.running:
+                self.console.print("[yellow]‖ paused[/yellow]")
+            case RunResumed():
+                self.console.print("[green]▶ goes on[/green]")
             case Remark():
                 self.console.print(f"[yellow]! {event.message}[/yellow]")
 

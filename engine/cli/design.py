@@ -6,6 +6,7 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -19,6 +20,11 @@ def command(files: tuple[Path, ...]) -> None:
 
     A file that cannot be opened is told in a window; nothing on disk is touched.
     """
+    open_designer(*map(str, files))
+
+
+def open_designer(*arguments: str) -> NoReturn:
+    """This process becomes the designer's: the engine knows no Qt, so that it runs everywhere."""
     if importlib.util.find_spec("PySide6") is None or importlib.util.find_spec("designer") is None:
         raise EnvironmentProblem("the designer is not installed here: pip install 'papilio[designer]'")
     named = os.environ.get("QT_QPA_PLATFORM")
@@ -27,5 +33,4 @@ def command(files: tuple[Path, ...]) -> None:
     ):
         raise EnvironmentProblem("there is no display to open a window on: neither DISPLAY nor WAYLAND_DISPLAY is set")
     sys.stdout.flush()
-    # The engine knows no Qt, so that it runs everywhere: this process becomes the designer's.
-    os.execv(sys.executable, [sys.executable, "-m", "designer", *map(str, files)])
+    os.execv(sys.executable, [sys.executable, "-m", "designer", *arguments])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import click
 
@@ -50,6 +50,19 @@ from engine.partition.granularity import Granularity
 @click.option("--queue-memory", type=click.IntRange(0), metavar="MB", help="Memory of all packs; then disk.")
 @click.option("--slot-ms", type=click.FloatRange(min=0, min_open=True), metavar="N", help="The time slot of mm.")
 @click.option("--degree", metavar="N|auto", help="Pipelines side by side in a tree; auto measures it.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="Simulated: so many of its seconds in one of ours; left out, as fast as it goes.",
+)
+@click.option(
+    "--lasts",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Simulated: at such a speed that it takes about so long to watch.",
+)
+@click.option("--paused", is_flag=True, help="Pause before the first decision; `papilio control` goes on.")
 @click.option("--no-telemetry", is_flag=True, help="No decisions and no queue snapshots in the log.")
 @click.option("--resume", metavar="RUN", help="Finish a killed run from where it was.")
 @click.option("--driver-memory", type=click.IntRange(512), metavar="MB", help="Default: a quarter of the machine's.")
@@ -63,7 +76,7 @@ def command(
     given: Given,
     master: str,
     granularity: str | None,
-    backend: str,
+    backend: Literal["spark", "simulated"],
     policy: str,
     thetas: tuple[str, ...],
     pack_rows: int | None,
@@ -72,6 +85,9 @@ def command(
     queue_memory: int | None,
     slot_ms: float | None,
     degree: str | None,
+    speed: float | None,
+    lasts: float | None,
+    paused: bool,
     no_telemetry: bool,
     resume: str | None,
     driver_memory: int | None,
@@ -89,66 +105,35 @@ def command(
     bound = given.open()
     bound.raise_errors()
     from engine.cli._display import Display
+    from engine.request import RunRequest
 
     quiet = as_json or events == "-"
     theta, own = _thetas(thetas)
-    policy_known(policy)
-    chosen: dict[str, Any] = {
-        "pack_rows": pack_rows, "queue_packs": queue_packs, "queue_mb": queue_mb, "slot_ms": slot_ms, "theta": theta
-    }  # fmt: skip
-    chosen = {name: value for name, value in chosen.items() if value is not None}
-    if backend == "simulated":
-        if resume:
-            raise BadInput("--resume: a simulated run is over in seconds; simulate it anew")
-        from engine.schedule.costs import SimulationSettings
-        from engine.simulation import launch_simulated
-
-        kind = Granularity(granularity or "operator")
-        simulation = SimulationSettings(granularity=kind, policy=policy, thetas=own, **chosen)
-        summary = launch_simulated(
-            bound, simulation, folder=run_dir, store=given.store, events=events, telemetry=not no_telemetry
-        )
-        if as_json:
-            print_json(summary)
-        elif not quiet:
-            Display(bound).print_simulated(summary)
-        return
-    with Display(bound, quiet=quiet) as display:
-        # Spark's own modules take a moment to load; the display is up by then.
-        from engine.spark.launch import launch
-        from engine.spark.runner import RunSettings, ScheduleSettings
-        from engine.spark.session import SparkSettings
-
-        schedule = ScheduleSettings(
-            granularity=Granularity(granularity or "fused"),
-            policy=policy,
-            thetas=own,
-            queue_memory_mb=queue_memory,
-            degree=_degree(degree),
-            telemetry=not no_telemetry,
-            **chosen,
-        )
-        settings = RunSettings(
-            schedule=schedule,
-            resume=resume,
-            spark=SparkSettings(master=master, driver_memory_mb=driver_memory, extra=dict(map(_conf, confs))),
+    request = RunRequest(
+        backend=backend, policy=policy, granularity=granularity, master=master, pack_rows=pack_rows,
+        queue_packs=queue_packs, queue_mb=queue_mb, queue_memory_mb=queue_memory, slot_ms=slot_ms, theta=theta,
+        thetas=own, degree=_degree(degree), telemetry=not no_telemetry, driver_memory_mb=driver_memory,
+        confs=dict(map(_conf, confs)), parallel=parallel, trust=trust, resume=resume, paused=paused, speed=speed,
+        lasts_seconds=lasts,
+    )  # fmt: skip
+    request.check()
+    simulated = backend == "simulated"
+    with Display(bound, quiet=quiet or simulated) as display:
+        watchable = not quiet and (not simulated or speed or lasts or paused)
+        summary = request.start(
+            bound,
             folder=run_dir,
-            parallel_units=parallel,
-            trusted=trust,
+            store=given.store,
+            events=events,
+            listener=display.show,
+            begun=display.begun if watchable else None,
         )
-        summary = launch(bound, settings, store=given.store, events=events, listener=display.show)
     if as_json:
         print_json(summary)
+    elif simulated and not quiet:
+        Display(bound).print_simulated(summary)
     elif not quiet:
         display.print_summary(summary)
-
-
-def policy_known(policy: str) -> None:
-    """Refuse a policy that nobody knows, before anything starts."""
-    from engine.schedule.policy import MIXED, policy_named
-
-    if policy != MIXED:
-        policy_named(policy)
 
 
 def _thetas(texts: tuple[str, ...]) -> tuple[int | None, dict[str, int]]:
@@ -165,10 +150,10 @@ def _thetas(texts: tuple[str, ...]) -> tuple[int | None, dict[str, int]]:
     return theta, own
 
 
-def _degree(text: str | None) -> int | None:
-    """How many pipelines; None has it measured."""
+def _degree(text: str | None) -> int | Literal["auto"]:
+    """How many pipelines; `auto` has it measured."""
     if text == "auto":
-        return None
+        return "auto"
     if text is None:
         return 1
     if not text.isdecimal() or int(text) < 1:

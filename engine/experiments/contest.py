@@ -78,8 +78,9 @@ class Contest:
         from engine.model.binding import bind
         from engine.model.file import load
         from engine.operators import catalogue
+        from engine.schedule.settings import ScheduleSettings
         from engine.spark.launch import launch
-        from engine.spark.runner import RunSettings, ScheduleSettings
+        from engine.spark.runner import RunSettings
         from engine.spark.session import SparkSettings, lent
         from engine.store.sources import SourceSchemas
 

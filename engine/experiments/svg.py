@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from html import escape
 
 WIDTH, HEIGHT = 720, 420
-LEFT, RIGHT, TOP, BOTTOM = 84, 24, 52, 64
+LEFT, RIGHT, TOP, BOTTOM = 84, 52, 52, 64
 LABELS = 16  # at most so many stand below an axis
+DOTS = 120  # a line of more points is drawn without them
 COLOURS = ("#2b6cb0", "#dd6b20", "#2f855a", "#b83280", "#6b46c1", "#c53030", "#4a5568", "#b7791f")
 
 
@@ -25,20 +26,48 @@ class Chart:
     xs: Sequence[float | str] = field(default_factory=list)
     bars: bool = False
     log_y: bool = False
+    levels: Mapping[str, float] = field(default_factory=dict)  # limits, as dashed lines across
+    marks: Sequence[tuple[float, str]] = field(default_factory=list)  # moments worth a vertical line, over numbers
+    right: Mapping[str, Sequence[float]] = field(default_factory=dict)  # stairs, by an axis of their own
+    y_right: str = ""
+
+
+def stacked(charts: Sequence[Chart]) -> str:
+    """Several charts below each other as one SVG document."""
+    parts = (
+        f'<g transform="translate(0 {number * HEIGHT})">\n{_body(chart)}\n</g>' for number, chart in enumerate(charts)
+    )
+    return _document("\n".join(parts), max(len(charts), 1) * HEIGHT)
 
 
 def draw(chart: Chart) -> str:
     """The chart as an SVG document."""
-    values = [value for some in chart.series.values() for value in some if math.isfinite(value)]
-    scale = _Scale(chart, values)
-    body = [*_axes(chart, scale), *(_bars if chart.bars else _lines)(chart, scale), *_legend(chart)]
+    return _document(_body(chart), HEIGHT)
+
+
+def _document(body: str, height: int) -> str:
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
         'font-family="sans-serif" font-size="12">'
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>'
-        f'<text x="{WIDTH / 2}" y="22" text-anchor="middle" font-size="15">{escape(chart.title)}</text>'
+        f'<rect width="{WIDTH}" height="{height}" fill="white"/>'
     )
-    return "\n".join([head, *body, "</svg>\n"])
+    return f"{head}\n{body}\n</svg>\n"
+
+
+def _body(chart: Chart) -> str:
+    values = [value for some in chart.series.values() for value in some if math.isfinite(value)]
+    scale = _Scale(chart, [*values, *chart.levels.values()])
+    title = f'<text x="{WIDTH / 2}" y="22" text-anchor="middle" font-size="15">{escape(chart.title)}</text>'
+    parts = [
+        title,
+        *_axes(chart, scale),
+        *_marks(chart, scale),
+        *(_bars if chart.bars else _lines)(chart, scale),
+        *_right(chart),
+        *_levels(chart, scale),
+        *_legend(chart),
+    ]
+    return "\n".join(parts)
 
 
 class _Scale:
@@ -86,7 +115,12 @@ def _axes(chart: Chart, scale: _Scale) -> Iterable[str]:
         yield f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}" stroke="#e2e8f0"/>'
         yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{_number(tick)}</text>'
     every = max(math.ceil(len(chart.xs) / LABELS), 1)
-    for index, value in list(enumerate(chart.xs))[::every]:
+    labelled = list(enumerate(chart.xs))[::every]
+    if not scale.labels and every > 1:  # round numbers instead of whatever the points have
+        step = _step(scale.last - scale.first)
+        rounded = (step * number for number in range(math.ceil(scale.first / step), math.floor(scale.last / step) + 1))
+        labelled = list(enumerate(rounded))
+    for index, value in labelled:
         text = value if isinstance(value, str) else _number(value)
         yield f'<text x="{scale.x(index, value):.1f}" y="{bottom + 18}" text-anchor="middle">{escape(text)}</text>'
     yield f'<line x1="{LEFT}" y1="{bottom}" x2="{WIDTH - RIGHT}" y2="{bottom}" stroke="#4a5568"/>'
@@ -98,7 +132,7 @@ def _axes(chart: Chart, scale: _Scale) -> Iterable[str]:
 
 
 def _lines(chart: Chart, scale: _Scale) -> Iterable[str]:
-    for colour, values in zip(_colours(chart), chart.series.values(), strict=True):
+    for colour, values in zip(_colours(chart), chart.series.values(), strict=False):
         points = [
             (scale.x(index, x), scale.y(value))
             for index, (x, value) in enumerate(zip(chart.xs, values, strict=False))
@@ -106,13 +140,62 @@ def _lines(chart: Chart, scale: _Scale) -> Iterable[str]:
         ]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
-        yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points)
+        if len(points) <= DOTS:
+            yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points)
+
+
+def _right(chart: Chart) -> Iterable[str]:
+    """Stairs by the axis on the right, in whole numbers: nodes, say."""
+    if not chart.right:
+        return
+    top = max((value for some in chart.right.values() for value in some), default=1.0)
+    scale = _Scale(Chart(chart.name, "", "", "", chart.right, chart.xs, chart.bars), [top])
+    edge = WIDTH - RIGHT
+    for tick in scale.ticks:
+        if tick == int(tick):
+            yield f'<text x="{edge + 4}" y="{scale.y(tick) + 4:.1f}" fill="#4a5568">{_number(tick)}</text>'
+    colours = _colours(chart)[len(chart.series) :]
+    for colour, values in zip(colours, chart.right.values(), strict=True):
+        points = [
+            (scale.x(index, x), scale.y(value)) for index, (x, value) in enumerate(zip(chart.xs, values, strict=False))
+        ]
+        path = " ".join(
+            f"{x:.1f},{before:.1f} {x:.1f},{y:.1f}"
+            for (x, y), before in zip(points, [points[0][1], *(y for _, y in points)], strict=False)
+        )
+        yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="5 2"/>'
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    yield (
+        f'<text x="{WIDTH - 6}" y="{middle}" text-anchor="middle" fill="#4a5568" '
+        f'transform="rotate(-90 {WIDTH - 6} {middle})">{escape(chart.y_right)}</text>'
+    )
+
+
+def _levels(chart: Chart, scale: _Scale) -> Iterable[str]:
+    for name, value in chart.levels.items():
+        y = scale.y(value)
+        yield (
+            f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}" stroke="#c53030" '
+            'stroke-width="1.5" stroke-dasharray="6 4"/>'
+        )
+        at = y - 5 if y > TOP + 16 else y + 14  # not over the legend
+        yield f'<text x="{LEFT + 6}" y="{at:.1f}" fill="#c53030">{escape(name)}</text>'
+
+
+def _marks(chart: Chart, scale: _Scale) -> Iterable[str]:
+    for at, name in chart.marks:
+        x = scale.x(0, at)
+        yield f'<line x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{HEIGHT - BOTTOM}" stroke="#cbd5e0"/>'
+        yield (
+            f'<text x="{x - 3:.1f}" y="{TOP + 2}" text-anchor="end" font-size="9" fill="#718096" '
+            f'transform="rotate(-90 {x - 3:.1f} {TOP + 2})">{escape(name)}</text>'
+        )
 
 
 def _bars(chart: Chart, scale: _Scale) -> Iterable[str]:
     slot = (WIDTH - LEFT - RIGHT) / scale.count
     width = slot * 0.8 / max(len(chart.series), 1)
-    for number, (colour, values) in enumerate(zip(_colours(chart), chart.series.values(), strict=True)):
+    for number, (colour, values) in enumerate(zip(_colours(chart), chart.series.values(), strict=False)):
         for index, value in enumerate(values):
             if math.isfinite(value):
                 x = LEFT + index * slot + slot * 0.1 + number * width
@@ -123,14 +206,14 @@ def _bars(chart: Chart, scale: _Scale) -> Iterable[str]:
 
 def _legend(chart: Chart) -> Iterable[str]:
     x = float(LEFT)
-    for colour, name in zip(_colours(chart), chart.series, strict=True):
+    for colour, name in zip(_colours(chart), [*chart.series, *chart.right], strict=True):
         yield f'<rect x="{x:.0f}" y="34" width="10" height="10" fill="{colour}"/>'
         yield f'<text x="{x + 14:.0f}" y="43">{escape(name)}</text>'
         x += 30 + 7 * len(name)
 
 
 def _colours(chart: Chart) -> list[str]:
-    return [COLOURS[index % len(COLOURS)] for index in range(len(chart.series))]
+    return [COLOURS[index % len(COLOURS)] for index in range(len(chart.series) + len(chart.right))]
 
 
 def _number(value: float) -> str:

@@ -88,7 +88,7 @@ def _form_errors(error: ValidationError, file: str, lines: dict[tuple[str, ...],
         elif steps and steps[0] == "edges" and item["type"] == "string_pattern_mismatch":
             reason = f"`{item['input']}` is no end of an edge; write `node` or `node.port`"
         else:
-            reason = item["msg"]
+            reason = item["msg"].removeprefix("Value error, ")
             if item["type"] != "missing" and not isinstance(item.get("input"), (dict, list)):
                 reason += f" (it is {item.get('input')!r})"
         place = f"{file}:{line}" if line else file

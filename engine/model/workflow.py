@@ -8,7 +8,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
+
+from engine.model.elastic import Elastic
+from engine.model.kept import Kept
 
 FORMAT_VERSION = 1
 FILE_ENDING = ".butterfly.yaml"
@@ -21,13 +24,7 @@ Scalar = str | int | float | bool | None
 _REFERENCE = re.compile(r"\$(\$|\{([^{}]*)\})")
 
 
-class _Kept(BaseModel):
-    """Fields this version does not know stay with the object and are written back."""
-
-    model_config = ConfigDict(extra="allow", populate_by_name=True, defer_build=True)
-
-
-class Hints(_Kept):
+class Hints(Kept):
     """What a person knows of a node's size and effort, for the planner and for simulated runs."""
 
     selectivity: float | None = Field(
@@ -39,7 +36,7 @@ class Hints(_Kept):
     rows: int | None = Field(None, ge=0, description="Rows that leave; of a source, those it holds.")
 
 
-class Node(_Kept):
+class Node(Kept):
     """One recordset or activity: an operator with its settings, and what a person wrote about it."""
 
     operator: str = Field(description="The operator's name.")
@@ -52,7 +49,7 @@ class Node(_Kept):
     hints: Hints | None = Field(None, description="What is known of its rows and its cost; never what it does.")
 
 
-class Edge(_Kept):
+class Edge(Kept):
     """Data flows from a node's output port to another node's input port.
 
     A node without a port means its first port.
@@ -82,7 +79,7 @@ class Edge(_Kept):
         return self.to.partition(".")[2] or None
 
 
-class Parameter(_Kept):
+class Parameter(Kept):
     """A value that a run may change; settings refer to it as `${name}`."""
 
     default: Scalar = Field(None, description="Its value unless the run gives another.")
@@ -93,14 +90,14 @@ def _parameter(value: Any) -> Any:
     return value if isinstance(value, (Mapping, Parameter)) else {"default": value}
 
 
-class PartLimit(_Kept):
+class PartLimit(Kept):
     """A part of the workflow that may cost so much at most."""
 
     nodes: list[NodeId] = Field(min_length=1, description="The part's nodes; sorters on and before them count.")
     cost: float = Field(ge=0, allow_inf_nan=False, description="What they may cost together, as the cost model counts.")
 
 
-class Planning(_Kept):
+class Planning(Kept):
     """What a person asks of the physical plan."""
 
     pin: dict[NodeId, str] = Field(default_factory=dict, description="Nodes with the implementation they must have.")
@@ -114,7 +111,7 @@ class Planning(_Kept):
     limits: list[PartLimit] = Field(default_factory=list, description="What parts of the workflow may cost.")
 
 
-class Workflow(_Kept):
+class Workflow(Kept):
     """A butterfly workflow: a graph of recordsets and activities, and what its settings refer to."""
 
     papilio: int = Field(FORMAT_VERSION, description="The version of this file format.")
@@ -130,6 +127,7 @@ class Workflow(_Kept):
     nodes: dict[NodeId, Node] = Field(default_factory=dict, description="The nodes by their ids.")
     edges: list[Edge] = Field(default_factory=list, description="The edges.")
     plan: Planning | None = Field(None, description="What is asked of the physical plan.")
+    elastic: Elastic | None = Field(None, description="Limits of time and size, and the nodes to keep them with.")
     layout: dict[str, Any] = Field(
         default_factory=dict, description="Where things stand on the canvas; never what they do."
     )
@@ -151,6 +149,11 @@ class Workflow(_Kept):
             asked = {key: value for key, value in data["plan"].items() if value not in ({}, [])}
             if asked:
                 result["plan"] = _sorted_deep(asked)
+        if self.elastic is not None:
+            # What a person left out stays out: only limits that were set are limits.
+            result["elastic"] = _sorted_deep(
+                self.elastic.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
+            )
         result.update({key: data[key] for key in sorted(self.model_extra or {})})
         if self.layout:
             result["layout"] = _sorted_deep(self.layout)

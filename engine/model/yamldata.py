@@ -32,6 +32,11 @@ _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # only its events 
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
+def parser_of(text: str) -> Any:
+    """The parser of a text, for its events alone."""
+    return _Parser(text)
+
+
 @contextlib.contextmanager
 def collector_paused() -> Iterator[None]:
     """Keep the garbage collector from walking again and again over objects that all stay: a third of the time."""
@@ -91,7 +96,7 @@ def _build(text: str, file: str, lines: dict[tuple[str, ...], int]) -> Any:
             lines[(*(outer[2] for outer in stack[1:]), key)] = event.start_mark.line + 1
         return key
 
-    next_event = _Parser(text).get_event
+    next_event = parser_of(text).get_event
     while (event := next_event()) is not None:
         kind = type(event)
         if kind is ScalarEvent:

@@ -8,7 +8,7 @@ defaults below, one for each category.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from engine.errors import BadInput
@@ -136,6 +136,8 @@ class Listeners:
     on_spill: Callable[[Queue], None] | None = None
     on_turn: Callable[[Activation, int, Outcome], None] | None = None
     on_snapshot: Callable[[float, Monitor], None] | None = None
+    on_clock: Callable[[float], None] | None = None  # before the virtual clock goes to a moment
+    on_held: Callable[[], None] | None = None  # while the run is paused
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,10 @@ class SimulationSettings:
     slot_ms: float = SLOT_MS
     stall_ms: float = STALL_MS
     cores: int = CORES
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings as plain data."""
+        return {**asdict(self), "granularity": self.granularity.value, "thetas": dict(self.thetas)}
 
 
 def simulate(
@@ -243,5 +249,7 @@ def prepare(
         on_spill=listeners.on_spill,
         on_turn=listeners.on_turn,
         on_snapshot=listeners.on_snapshot,
+        on_clock=listeners.on_clock,
+        on_held=listeners.on_held,
     )
     return simulation, made, known

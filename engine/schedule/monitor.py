@@ -7,6 +7,8 @@ A unit's turn ends when its time slot is over, when its queues are empty, or whe
 packs it may take is reckoned beforehand from the queues and from what was measured. A unit is finished when its
 producers are finished and its queues are empty, a source when it is exhausted. What a turn gives beyond the room of
 a queue waits in the unit's own outbox, so that a queue is never fuller than its capacity.
+
+While its `pace` is held the monitor offers nobody a turn; what runs goes on to the end of its turn and is reported.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from operator import attrgetter
 
 from engine.schedule.graph import ScheduleGraph, UnitSpec, Work
 from engine.schedule.messages import Message
+from engine.schedule.pace import Pace
 from engine.schedule.policy import Policy
 from engine.schedule.queues import Pack, Queue, QueueStatistics
 
@@ -186,6 +189,7 @@ class Monitor:
         """`policies` holds one for each group of the graph."""
         self.graph = graph
         self.limits = limits
+        self.pace = Pace()
         self.statistics = QueueStatistics()
         self.activations = 0
         self.spills = 0
@@ -221,7 +225,7 @@ class Monitor:
         return self.unfinished == 0
 
     def idle_groups(self) -> list[Group]:
-        """The groups whose turn it can be: candidates, nobody running, their providers finished.
+        """The groups whose turn it can be: candidates, nobody running, their providers finished; none if paused.
 
         Where there are more of them than cores they share these fairly, as threads do (section 5.3): the one whose
         last turn is longest ago comes first. So those that are waited for together also end about together.
@@ -233,13 +237,14 @@ class Monitor:
         ]
         if len(idle) > 1:
             idle.sort(key=_turn)
-        return idle
+        return idle if self.pace.left is None else idle[: self.pace.left]
 
     def decide(self, group: Group) -> Activation:
         """Pick the next unit of a group with candidates, by its policy, and say how much it may do."""
         policy, ready = group.policy, group.ready
         unit = policy.pick(ready, group.last)
         assert isinstance(unit, Unit)
+        self.pace.decided()
         activation = self._turn(unit, policy)
         if self._on_decision is not None:
             scores = [(candidate.id, policy.score(candidate, group.last)) for candidate in ready]

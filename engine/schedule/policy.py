@@ -7,15 +7,13 @@ announces it under the entry point group `papilio.policies`, or because a `--plu
 
 from __future__ import annotations
 
-import importlib
-import importlib.metadata
-import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
 from engine.errors import BadInput
 from engine.model.problems import did_you_mean
+from engine.plugins import named_classes
 from engine.schedule.graph import ScheduleGraph
 
 ENTRY_POINTS = "papilio.policies"
@@ -75,26 +73,7 @@ def policies() -> dict[str, type[Policy]]:
     """All single policies there are, by name."""
     from engine.schedule import policies as folder
 
-    for info in pkgutil.iter_modules(folder.__path__):
-        importlib.import_module(f"{folder.__name__}.{info.name}")
-    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        try:
-            entry.load()
-        except Exception as error:
-            raise BadInput(f"policy plugin {entry.name}: cannot be loaded: {error}") from error
-    found: dict[str, type[Policy]] = {}
-    waiting = Policy.__subclasses__()
-    for kind in waiting:  # grows while it is walked
-        waiting.extend(kind.__subclasses__())
-        if "name" in kind.__dict__:
-            known = found.setdefault(kind.name, kind)
-            if known is not kind and (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
-                raise BadInput(
-                    f"{kind.__module__}: the policy `{kind.name}` is already defined in {known.__module__}; "
-                    "a plugin's policy needs a name of its own"
-                )
-            found[kind.name] = kind  # a plugin file that was loaded again: its latest
-    return dict(sorted(found.items()))
+    return named_classes(Policy, folder, ENTRY_POINTS, "policy")
 
 
 def policy_named(name: str) -> type[Policy]:

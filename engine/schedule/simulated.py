@@ -96,10 +96,16 @@ class Simulation:
         on_spill: Callable[[Queue], None] | None = None,
         on_turn: Callable[[Activation, int, Outcome], None] | None = None,
         on_snapshot: Callable[[float, Monitor], None] | None = None,
+        on_clock: Callable[[float], None] | None = None,
+        on_held: Callable[[], None] | None = None,
         snapshot_ms: float = 100.0,
         **listeners: Any,
     ) -> None:
-        """`ports` says which queues of a unit share packs; left out, each unit gives the same to all of them."""
+        """`ports` says which queues of a unit share packs; left out, each unit gives the same to all of them.
+
+        `on_clock` is called before the virtual clock goes to a moment, so that whoever watches can make it wait;
+        `on_held` while the run is paused: the clock stands still until it lets a decision through.
+        """
         self.now = 0.0
         self.monitor = Monitor(
             graph, policies, Limits(pack_rows, slot_ms / 1000), on_decision=on_decision, on_spill=on_spill, **listeners
@@ -113,6 +119,8 @@ class Simulation:
         self.cores = cores
         self.on_turn = on_turn
         self.on_snapshot = on_snapshot
+        self.on_clock = on_clock
+        self.on_held = on_held
         self.snapshot_seconds = snapshot_ms / 1000
         self.left = {unit.id: costs[unit.id].rows for unit in graph.units if unit.work is Work.SOURCE}
         self.row_seconds = {id_: cost.cost_us / 1e6 for id_, cost in costs.items()}
@@ -134,6 +142,9 @@ class Simulation:
         next_snapshot = 0.0
         monitor.statistics.clock(self.now)  # the time until the first turn is over counts too
         while not monitor.finished:
+            if self.on_held is not None:
+                while monitor.pace.held:  # the virtual world stands still, with what runs in the middle of its turn
+                    self.on_held()
             if len(heap) < self.cores:
                 for group in monitor.idle_groups()[: self.cores - len(heap)]:
                     last = group.last
@@ -150,11 +161,17 @@ class Simulation:
                 if not monitor.unblock():
                     raise Deadlock(f"{monitor.unfinished} units cannot go on")
                 continue
+            if self.on_held is not None and monitor.pace.held:
+                continue
             end, _, activation, outcome = heapq.heappop(heap)
             if self.on_snapshot is not None:
                 while next_snapshot < end:
+                    if self.on_clock is not None:
+                        self.on_clock(next_snapshot)
                     self.on_snapshot(next_snapshot, monitor)
                     next_snapshot += self.snapshot_seconds
+            if self.on_clock is not None:
+                self.on_clock(end)
             self.now = end
             before = activation.unit.rows_in
             monitor.report(activation, outcome, end)

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 
 from engine.events import UnitDecided, UnitFinished, UnitProgress, UnitStarted
 from engine.partition.fused import FusedPlan, Held, Unit, fuse
+from engine.schedule.pace import Pace
 from engine.schedule.policy import MIXED, policy_named
 from engine.spark.compile import Compiler
 from engine.spark.runner import CANCEL_SECONDS, POLL_SECONDS, Run
@@ -49,6 +50,8 @@ class FusedRun(Run):
         policy = self.settings.schedule.policy
         self.policy = None if policy == MIXED else policy_named(policy)()
         self.last = -1
+        self.pace = Pace()
+        self.control.drive(self.pace, self.log.add)
 
     def _units(self) -> dict[str, dict[str, Any]]:
         return {
@@ -81,8 +84,15 @@ class FusedRun(Run):
         seen: dict[str, tuple[int, int]] = {}
         try:
             while waiting or running:
+                self.control.take(list(running))
+                if self.pace.held and not running:
+                    self.control.still()
+                    self.control.hold()
+                    self._check_cancelled()
+                    continue
                 for unit in self._picked(waiting, len(running)):
                     del waiting[unit.id]
+                    self.pace.decided()
                     running[unit.id] = self._start(unit, compiler, finished)
                 try:
                     id_, error = finished.get(timeout=POLL_SECONDS)
@@ -106,8 +116,8 @@ class FusedRun(Run):
         ready = [unit for unit in self.plan.units if unit.id in waiting and not waiting[unit.id]]
         if self.policy is None:
             limit = self.settings.parallel_units or max(2, psutil.cpu_count() or 2)
-            return ready[: max(0, limit - running)]
-        if running or not ready:
+            return ready[: max(0, limit - running)][: self.pace.left]
+        if running or not ready or self.pace.held:
             return []
         numbers = {unit.id: number for number, unit in enumerate(self.plan.units)}
         candidates = [

@@ -11,19 +11,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from engine.control import RunControl, driven, is_alive
 from engine.errors import BadInput, PapilioError
 from engine.events import Event, EventLog
 from engine.model.binding import Bound
 from engine.model.file import to_yaml
 from engine.partition.granularity import Granularity
+from engine.schedule.settings import ScheduleSettings
 from engine.spark.fused_run import FusedRun
 from engine.spark.pack_run import STORE, PackRun
 from engine.spark.packs import memory_folder, remove_packs
 from engine.spark.progress import FILE, Progress, read_steps
-from engine.spark.runner import SUMMARY, Run, RunSettings, ScheduleSettings, write_summary
+from engine.spark.runner import SUMMARY, Run, RunSettings, write_summary
 from engine.spark.targets import Journal, is_committing, recover
 from engine.store import MetadataStore, RunRecord
-from engine.store.runs import also_to, new_run_id, run_folder
+from engine.store.runs import also_to, last_refreshes, new_run_id, run_folder
 from engine.store.sources import remember_operators, remember_schemas
 from engine.store.trust import is_trusted
 
@@ -35,9 +37,15 @@ def launch(
     store: str | None = None,
     events: str | None = None,
     listener: Callable[[Event], None] | None = None,
+    control: RunControl | None = None,
+    begun: Callable[[str, Path], None] | None = None,
 ) -> dict[str, Any]:
-    """Run a workflow and keep what is worth keeping of it. Returns the summary."""
+    """Run a workflow and keep what is worth keeping of it. Returns the summary.
+
+    `control` drives it from outside; `begun` hears the run's id and folder as soon as its log is there.
+    """
     started = datetime.now(UTC)
+    control = control or RunControl()
     if settings.resume:
         earlier = _resumable(settings.resume, bound, store)
         run_id, folder, started = earlier.run, Path(earlier.folder), earlier.started
@@ -49,22 +57,28 @@ def launch(
         folder = run_folder(settings.folder, run_id)
     if settings.schedule.degree is None:
         settings = replace(settings, measures=_earlier_measures(bound, settings.schedule, store))
-    log = EventLog(folder / "events.jsonl", listener)
     with contextlib.ExitStack() as cleanup:
+        journal = Journal(folder)  # first of all: it refuses a folder in which another process runs
+        cleanup.callback(journal.close)
+        log = EventLog(folder / "events.jsonl", listener)
         cleanup.callback(log.close)
+        cleanup.enter_context(driven(folder, control))
         if events:
             log.listen(also_to(events, cleanup))
         (folder / "workflow.butterfly.yaml").write_text(to_yaml(bound.workflow), encoding="utf-8")
         trusted = settings.trusted or is_trusted(bound)
-        journal = Journal(folder)
-        cleanup.callback(journal.close)
         progress = Progress(folder)
         cleanup.callback(progress.close)
         fused = settings.schedule.granularity is Granularity.FUSED
         kind = FusedRun if fused else PackRun
-        run = kind(bound, replace(settings, trusted=trusted), folder, run_id, log, journal, progress)
+        refreshed = last_refreshes(bound, store)
+        told = replace(settings, trusted=trusted, refreshed=refreshed)
+        run = kind(bound, told, folder, run_id, log, journal, progress, control)
+        control.on_cancel = run.cancel
         cleanup.callback(run.close)
         _recover_earlier(bound, store, but=run_id)
+        if begun is not None:
+            begun(run_id, folder)
         try:
             _keep(run, bound, settings, started, None, store)
             run.execute()
@@ -134,7 +148,7 @@ def _recover_earlier(bound: Bound, store: str | None, but: str) -> None:
         runs = opened.list_runs(workflow=bound.name, status="running")
     for record in runs:
         folder = Path(record.folder)
-        if folder.is_dir() and record.run != but:
+        if folder.is_dir() and record.run != but and not is_alive(folder):
             outcome = recover(folder)
             if outcome is None:
                 continue  # still running, in another process

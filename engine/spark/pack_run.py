@@ -27,7 +27,8 @@ from engine.schedule.queues import Pack, Queue
 from engine.spark.compile import NodeBuilder
 from engine.spark.pack_frames import PackFrames, Produced
 from engine.spark.pack_turns import PackTurns, Turn
-from engine.spark.packs import PackStore
+from engine.spark.packs import PackStore, default_budget_bytes
+from engine.spark.peek import forget_packs, write_packs
 from engine.spark.pipelines import Pipelines
 from engine.spark.runner import CANCEL_SECONDS, POLL_SECONDS, Run
 from engine.spark.session import activate
@@ -57,6 +58,7 @@ class PackRun(Run):
         self.cores = psutil.cpu_count() or 2
         self.running: dict[int, Activation] = {}
         self.started: set[str] = set()
+        self.control.drive(self.monitor.pace, self.log.add)
 
     # -- for the log
 
@@ -66,6 +68,10 @@ class PackRun(Run):
     def _queues(self) -> dict[str, dict[str, Any]]:
         return log.queue_facts(self.monitor, self.made)
 
+    def _facts(self) -> dict[str, Any]:
+        asked = self.schedule.queue_memory_mb
+        return {**super()._facts(), "memory_bytes": default_budget_bytes() if asked is None else asked << 20}
+
     def _decided(self, decided: Decided) -> None:
         self.log.add(log.decision(decided))
 
@@ -74,9 +80,12 @@ class PackRun(Run):
         self.log.add(log.spill(queue))
 
     def _snapshot(self) -> QueueSnapshot:
-        running = [activation.unit.id for activation in list(self.running.values())]
         store = self.store
-        return log.snapshot(self.monitor, running, memory_bytes=store.memory_bytes, disk_bytes=store.disk_bytes)
+        return log.snapshot(self.monitor, self._in_turn(), memory_bytes=store.memory_bytes, disk_bytes=store.disk_bytes)
+
+    def _in_turn(self) -> list[str]:
+        """The units in the middle of a turn."""
+        return [activation.unit.id for activation in list(self.running.values())]
 
     @contextmanager
     def _telemetry(self) -> Iterator[None]:
@@ -85,7 +94,8 @@ class PackRun(Run):
 
         def watch() -> None:
             while not stop.wait(SNAPSHOT_SECONDS):
-                self.log.add(self._snapshot())
+                if self.running or not self.monitor.pace.held:  # nothing changes in a run that stands still
+                    self.log.add(self._snapshot())
 
         thread = threading.Thread(target=watch, name="snapshots", daemon=True)
         if self.schedule.telemetry:
@@ -132,10 +142,14 @@ class PackRun(Run):
         for worker in workers:
             worker.start()
         monitor = self.monitor
-        monitor.statistics.clock(time.monotonic())
+        monitor.statistics.clock(self.control.clock())
         try:
             with self._telemetry():
                 while not monitor.finished:
+                    self.control.take(self._in_turn())
+                    if monitor.pace.held and not self.running:
+                        self._hold()
+                        continue
                     for group in monitor.idle_groups()[: limit - len(self.running)]:
                         activation = monitor.decide(group)
                         self.running[activation.number] = activation
@@ -168,6 +182,15 @@ class PackRun(Run):
             for worker in workers:
                 worker.join(max(0.0, deadline - time.monotonic()))
 
+    def _hold(self) -> None:
+        """Paused, and nothing runs: a moment in which the packs of every queue can be looked at."""
+        if self.control.still():
+            write_packs(self.folder, self.monitor.queues, self.store)
+        self.control.hold()
+        if self.control.asked:
+            forget_packs(self.folder)
+        self._check_cancelled()
+
     def _work(self, tasks: queue.Queue[Activation | None], done: queue.Queue[Turn]) -> None:
         """A worker: carries out one activation after the other."""
         while (activation := tasks.get()) is not None:
@@ -195,7 +218,7 @@ class PackRun(Run):
         taken = turn.taken()
         self.progress.add(self._as_step(turn))
         outbox = len(unit.outbox)
-        self.monitor.report(activation, outcome, time.monotonic())
+        self.monitor.report(activation, outcome, self.control.clock())
         self.store.release(self._took(turn, taken))
         if unit.outbox and len(unit.outbox) != outbox:
             self.store.to_disk(pack for pack, _ in unit.outbox)
@@ -245,6 +268,7 @@ class PackRun(Run):
                 self.rows.setdefault((reader.node, "out"), self.monitor.units[unit].rows_read)
 
     def _clean_up(self) -> None:
+        forget_packs(self.folder)
         if hasattr(self, "store"):
             self.store.close()
 
@@ -296,7 +320,7 @@ class PackRun(Run):
             holders |= {pack.name: 1 for pack in kept}
             turn = Turn(activation, outcome, kept, step["cursor"], refused, step["delivery"])
             taken = turn.taken()
-            self.monitor.report(activation, outcome, time.monotonic())
+            self.monitor.report(activation, outcome, self.control.clock())
             for pack in self._took(turn, taken):
                 holders[pack.name] -= 1
         self.store.restore((packs[name], count) for name, count in holders.items() if count)

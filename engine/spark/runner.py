@@ -8,12 +8,15 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 from pyspark.sql import SparkSession
 
+from engine.control import RunControl
 from engine.errors import BadInput, PapilioError, RunCancelled, RunFailed
 from engine.events import (
     EventLog,
@@ -29,46 +32,19 @@ from engine.events import (
 from engine.model.binding import Bound
 from engine.model.operator import Carries, Meaning, Operator, Source, Target, is_secret_reference, limits_of
 from engine.partition.fused import counted_ports
-from engine.partition.granularity import Granularity
 from engine.schedule.log import edge_facts, node_facts
-from engine.schedule.mixed import DEFAULT_THETA
-from engine.schedule.policy import MIXED
 from engine.schedule.queues import QueueStatistics
+from engine.schedule.settings import ScheduleSettings
 from engine.spark.adbc import databases
 from engine.spark.counts import NodeRows, PortRows, spread
 from engine.spark.failures import NodeFailed, fragments, reason_of, was_cancelled
+from engine.spark.jobs import jobs_told
 from engine.spark.progress import Progress
 from engine.spark.session import SparkSettings, close_session, open_session
 from engine.spark.targets import Delivery, FileDelivery, Journal, delivery
 
 POLL_SECONDS = 0.2
 CANCEL_SECONDS = 1.0  # how long a cancelled unit may take to notice
-
-
-@dataclass(frozen=True)
-class ScheduleSettings:
-    """What is scheduled as one, by which policy, and how much of it travels together."""
-
-    granularity: Granularity = Granularity.FUSED
-    policy: str = MIXED
-    theta: int = DEFAULT_THETA
-    thetas: Mapping[str, int] = field(default_factory=dict)  # of single subflows
-    pack_rows: int = 50_000
-    queue_packs: int = 100
-    queue_mb: float | None = None  # of one queue, beside its packs
-    slot_ms: float = 600.0
-    queue_memory_mb: int | None = None  # of all packs together; none given is a quarter of what is free
-    degree: int | None = 1  # pipelines in a unit at a time; None has it measured
-    telemetry: bool = True  # decisions and queue snapshots in the log
-
-    def as_dict(self) -> dict[str, Any]:
-        """The settings as plain data."""
-        return {**asdict(self), "granularity": self.granularity.value, "thetas": dict(self.thetas)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ScheduleSettings:
-        """The settings that `as_dict` wrote down."""
-        return cls(**{**data, "granularity": Granularity(data["granularity"])})
 
 
 @dataclass(frozen=True)
@@ -82,6 +58,7 @@ class RunSettings:
     trusted: bool = False  # whether operators that run code of the file may
     resume: str | None = None  # the killed run that is to be finished
     measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of an earlier run's units
+    refreshed: Mapping[str, float | None] = field(default_factory=dict)  # target → as of when it holds data
 
 
 @dataclass
@@ -103,6 +80,7 @@ class RunSummary:
     spills: int = 0
     measures: dict[str, dict[str, float]] = field(default_factory=dict)  # of units whose degree was asked for
     resumed: bool = False
+    paused_seconds: float = 0.0  # beside its seconds
     folder: str = ""
     reason: str | None = None
 
@@ -135,6 +113,8 @@ class RunSummary:
             data["measures"] = self.measures
         if self.resumed:
             data["resumed"] = True
+        if self.paused_seconds:
+            data["paused_seconds"] = round(self.paused_seconds, 3)
         if self.reason:
             data["reason"] = self.reason
         return data
@@ -172,6 +152,7 @@ class Run(ABC):
         log: EventLog,
         journal: Journal,
         progress: Progress,
+        control: RunControl,
     ) -> None:
         self.bound = bound
         self.settings = settings
@@ -180,11 +161,12 @@ class Run(ABC):
         self.log = log
         self.journal = journal
         self.progress = progress
+        self.control = control
         self.committing = False
         self.place = bound.place(os.environ)
         self.deliveries: dict[str, Delivery] = {}
         self.spark: SparkSession | None = None
-        self.cancelled = threading.Event()
+        self.cancelled = control.cancelled
         self.rows: PortRows = {}
         self.taken: dict[str, int] = {}
         self._counting = threading.Lock()
@@ -240,7 +222,7 @@ class Run(ABC):
 
     def execute(self) -> RunSummary:
         """Run everything; targets show their new rows only if all of it went well."""
-        started = time.monotonic()
+        started = self.control.clock()
         self.check()
         self.log.add(self._started_event())
         try:
@@ -249,7 +231,7 @@ class Run(ABC):
             )
             spark = self._open_spark()
             self._make_deliveries()
-            with databases(spark, self.bound.operators.values(), self.place):
+            with databases(spark, self.bound.operators.values(), self.place), self._jobs(spark):
                 self._run_units()
             self._compare(fingerprints)
             self._check_cancelled()
@@ -270,6 +252,10 @@ class Run(ABC):
         finally:
             self._clean_up()
         return self.summary
+
+    def _jobs(self, spark: SparkSession) -> AbstractContextManager[None]:
+        """Spark's jobs and stages in the log, where somebody wants them."""
+        return jobs_told(spark, self.id, self.log.add) if self.settings.schedule.telemetry else nullcontext()
 
     @abstractmethod
     def _run_units(self) -> None:
@@ -319,7 +305,13 @@ class Run(ABC):
             units=self._units(),
             queues=self._queues(),
             resumed=self.progress.is_resumed,
+            settings=self._facts(),
+            refreshed=dict(self.settings.refreshed),
         )
+
+    def _facts(self) -> dict[str, Any]:
+        """What the run was begun with, for the log."""
+        return {**self.settings.schedule.as_dict(), "cores": psutil.cpu_count()}
 
     def _open_spark(self) -> SparkSession:
         begun = time.monotonic()
@@ -469,7 +461,8 @@ class Run(ABC):
 
     def _finish(self, status: str, started: float, reason: str | None = None) -> None:
         self.summary.status = status
-        self.summary.seconds = time.monotonic() - started
+        self.summary.seconds = self.control.clock() - started
+        self.summary.paused_seconds = self.control.paused_seconds
         self.summary.reason = reason
         self.log.add(RunFinished(status=status, seconds=self.summary.seconds, reason=reason))
 

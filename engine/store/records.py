@@ -85,8 +85,13 @@ class RunRecord:
 
     @property
     def seconds(self) -> float | None:
-        """How long the run took, once it is over."""
-        return (self.finished - self.started).total_seconds() if self.finished else None
+        """How long the run took, once it is over: on its own clock, which knows no pauses, where that is known."""
+        if self.finished is None:
+            return None
+        own = self.summary.get("seconds")
+        if isinstance(own, int | float) and own and not self.summary.get("resumed"):
+            return float(own)
+        return (self.finished - self.started).total_seconds()
 
 
 Record = SourceSchema | OperatorSpecification | WorkflowVersion | PlanRecord | RunRecord

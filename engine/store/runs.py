@@ -1,4 +1,4 @@
-"""A run's name, its folder, and where its events go besides."""
+"""A run's name, its folder, where its events go besides, and what earlier runs left."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from engine.errors import BadInput, EnvironmentProblem
+from engine.errors import BadInput, EnvironmentProblem, PapilioError
 from engine.events import Event, EventLog
+from engine.model.binding import Bound
+from engine.model.operator import Target
 from engine.store.store import papilio_home
+
+LOG = "events.jsonl"
+REMEMBERED = 200  # runs that are looked at for the last refresh of a target
 
 
 def new_run_id(moment: datetime | None = None) -> str:
@@ -28,9 +33,33 @@ def run_folder(given: Path | None, run_id: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EnvironmentProblem(f"{folder}: the run's folder cannot be made: {error.strerror}") from None
-    if (folder / "events.jsonl").exists():
+    if (folder / LOG).exists():
         raise BadInput(f"{folder}: holds another run already; name an empty folder")
     return folder.resolve()
+
+
+def find_run(name: str, url: str | None = None) -> Path:
+    """The folder of a run: by its id, the beginning of one, `last`, its folder, or the path of its log."""
+    from engine.store.store import MetadataStore
+
+    path = Path(name)
+    if path.is_file():
+        return path.resolve().parent
+    for folder in (path, papilio_home() / "runs" / name):
+        if (folder / LOG).is_file():
+            return folder.resolve()
+    with MetadataStore(url) as store:
+        runs = store.list_runs()
+    found = runs[:1] if name == "last" else [record for record in runs if record.run.startswith(name)]
+    exact = [record for record in found if record.run == name] or found
+    if len(exact) > 1:
+        raise BadInput(f"{name}: several runs begin so: {', '.join(record.run for record in exact[:5])}")
+    if not exact:
+        raise BadInput(f"{name}: there is no such run, folder or log; `papilio history` lists the runs")
+    folder = Path(exact[0].folder)
+    if not (folder / LOG).is_file():
+        raise BadInput(f"{name}: the log of that run is gone: {folder / LOG}")
+    return folder
 
 
 def also_to(events: str, cleanup: contextlib.ExitStack) -> Callable[[Event], None]:
@@ -49,3 +78,28 @@ def also_to(events: str, cleanup: contextlib.ExitStack) -> Callable[[Event], Non
         raise BadInput(f"--events {events}: cannot be written: {error.strerror}") from None
     cleanup.callback(second.close)
     return second.add
+
+
+def last_refreshes(bound: Bound, url: str | None = None) -> dict[str, float | None]:
+    """As of when each target holds data: the beginning of the last run, of any workflow, that loaded it.
+
+    In seconds since 1970; None where no run is known. A store that fails only costs knowledge.
+    """
+    from engine.store.store import MetadataStore
+
+    place = bound.place()
+    wanted: dict[str, list[str]] = {}
+    found: dict[str, float | None] = {}
+    for node, operator in bound.operators.items():
+        if isinstance(operator, Target):
+            found[node] = None
+            with contextlib.suppress(Exception):  # a target that cannot be named was never loaded
+                wanted.setdefault(operator.identity(place), []).append(node)
+    with contextlib.suppress(PapilioError), MetadataStore(url) as store:
+        for record in store.list_runs(status="done", limit=REMEMBERED if wanted else 0):
+            for target in record.summary.get("targets", {}).values():
+                for node in wanted.pop(target.get("path"), ()):
+                    found[node] = record.started.timestamp()
+            if not wanted:
+                break
+    return found

@@ -18,6 +18,8 @@ from tests.designer.conftest import Hand, opened
 from tests.designer.examples import empty, fig1, small
 
 CTRL = Qt.KeyboardModifier.ControlModifier
+ALT = Qt.KeyboardModifier.AltModifier
+SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
 def edges(hand: Hand) -> set[str]:
@@ -430,6 +432,22 @@ def test_notes_are_written_in_place_and_never_change_what_runs(window: MainWindo
     hand.key(Qt.Key.Key_Return, CTRL)
     assert [note.text for note in notes(hand.view.editor.document.workflow).values()] == ["why"]
     assert hand.view.editor.document.workflow.content_hash() == logic
+
+
+def test_a_note_is_moved_and_resized_by_the_keyboard(window: MainWindow) -> None:
+    hand = opened(window, small())
+    window.run("insert.note")
+    hand.key(Qt.Key.Key_Return, CTRL)
+    (id_, before), *_ = notes(hand.view.editor.document.workflow).items()
+    hand.view.canvas.select_item(hand.view.canvas.notes[id_], False)
+    hand.key(Qt.Key.Key_Right, CTRL)
+    hand.key(Qt.Key.Key_Down, ALT | SHIFT)
+    after = notes(hand.view.editor.document.workflow)[id_]
+    assert after.at == (before.at[0] + 10, before.at[1])
+    assert after.size == (before.size[0], before.size[1] + 20)
+    hand.view.editor.stack.undo()
+    hand.view.editor.stack.undo()
+    assert notes(hand.view.editor.document.workflow)[id_] == before
 
 
 def test_a_collapsed_group_hides_its_nodes_and_keeps_its_edges(window: MainWindow) -> None:

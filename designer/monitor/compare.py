@@ -1,0 +1,235 @@
+"""Runs side by side: panels with the same axes, a table of their figures, and exports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QFont, QPainter
+from PySide6.QtSvg import QSvgGenerator
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QMainWindow,
+    QMessageBox,
+    QPushButton,
+    QSizePolicy,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from designer.monitor.panel import key_text
+from designer.monitor.panels.activity import ActivityPanel
+from designer.monitor.panels.memory import OTHERS, SHOWN, MemoryPanel
+from designer.monitor.player import Conductor, Player
+from designer.monitor.scrubber import Scrubber
+from designer.monitor.units import bytes_text, count_text, seconds_text
+from designer.text import tr
+from designer.theme.icons import program_icon
+from designer.theme.theme import theme, themes
+from engine.recording.compare import Comparison
+from engine.recording.series import largest
+
+HEADS = ("Run", "Policy", "Status", "Time", "Average memory", "Peak memory", "Average packs", "Peak packs", "Turns",
+         "Spills")  # fmt: skip
+
+
+class CompareWindow(QMainWindow):
+    """The same workflow under several policies, or any runs, in columns that share time and memory."""
+
+    closed = Signal()
+
+    def __init__(self, logs: list[Path], scale: float = 1.0) -> None:
+        super().__init__()
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(tr("Compare runs"))
+        self.setWindowIcon(program_icon())
+        self.scale = scale
+        self.players = [Player(self) for _ in logs]
+        self.conductor = Conductor(self.players, self)
+        self.page = QWidget()
+        layout = QVBoxLayout(self.page)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        self.table = QTableWidget(0, len(HEADS))
+        self._set_up_table()
+        layout.addLayout(self._tools())
+        layout.addWidget(self.table)
+        self.key = QLabel()
+        self.key.setWordWrap(True)
+        self.key.setContentsMargins(14, 10, 14, 0)
+        layout.addWidget(self.key)
+        columns = QHBoxLayout()
+        columns.setSpacing(1)
+        self.titles: list[QLabel] = []
+        self.memory: list[MemoryPanel] = []
+        self.activity: list[ActivityPanel] = []
+        for player in self.players:
+            columns.addLayout(self._column(player), 1)
+        layout.addLayout(columns, 1)
+        self.scrubber = Scrubber(self.conductor)
+        layout.addWidget(self.scrubber)
+        self.setCentralWidget(self.page)
+        self.resize(480 * max(2, len(logs)), 900)
+        self.conductor.ticked.connect(self.refresh)
+        themes().changed.connect(self.refresh)
+        for player, log in zip(self.players, logs, strict=True):
+            player.open(log)
+
+    # -- building
+
+    def _tools(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setContentsMargins(12, 8, 12, 8)
+        row.addStretch(1)
+        for text, ending, write in (
+            (tr("PNG…"), "png", self.save_png),
+            (tr("SVG…"), "svg", self.save_svg),
+            (tr("CSV…"), "csv", self.save_csv),
+            (tr("HTML report…"), "html", self.save_html),
+        ):
+            button = QPushButton(text)
+            button.setObjectName(f"export_{ending}")
+            button.clicked.connect(lambda _=False, ending=ending, write=write: self._ask(ending, write))
+            row.addWidget(button)
+        return row
+
+    def _set_up_table(self) -> None:
+        table = self.table
+        table.setHorizontalHeaderLabels([tr(head) for head in HEADS])
+        table.verticalHeader().hide()
+        table.setStyleSheet("QTableWidget::item { padding: 0 12px; } QHeaderView::section { padding: 6px 12px; }")
+        table.setShowGrid(False)
+        table.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
+        table.setSelectionMode(QTableWidget.SelectionMode.NoSelection)
+        table.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        table.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        font = QFont(table.font())
+        font.setPixelSize(round(14 * self.scale))
+        table.setFont(font)
+        table.horizontalHeader().setFont(font)
+        table.verticalHeader().setDefaultSectionSize(round(30 * self.scale))
+
+    def _column(self, player: Player) -> QVBoxLayout:
+        column = QVBoxLayout()
+        column.setSpacing(0)
+        title = QLabel()
+        title.setContentsMargins(14, 10, 14, 0)
+        memory, activity = MemoryPanel(player), ActivityPanel(player)
+        memory.shows_key = False
+        for panel in (memory, activity):
+            panel.set_scale(self.scale)
+            panel.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
+        column.addWidget(title)
+        column.addWidget(memory, 1)
+        column.addWidget(activity, 1)
+        self.titles.append(title)
+        self.memory.append(memory)
+        self.activity.append(activity)
+        return column
+
+    # -- showing
+
+    def comparison(self) -> Comparison:
+        """The runs as far as their logs have been read."""
+        return Comparison.of([player.recording for player in self.players if player.recording is not None])
+
+    def refresh(self) -> None:
+        """The table, the titles, and one height for all memory panels."""
+        found = self.comparison()
+        names = found.names()
+        self.table.setRowCount(len(found.figures))
+        for row, (name, one) in enumerate(zip(names, found.figures, strict=True)):
+            texts = (
+                one.run, name, one.status, seconds_text(one.seconds), bytes_text(one.avg_bytes),
+                bytes_text(one.max_bytes), f"{one.avg_packs:,.1f}", f"{one.max_packs:,}", f"{one.activations:,}",
+                count_text(one.spills),
+            )  # fmt: skip
+            for column, text in enumerate(texts):
+                item = self.table.item(row, column)
+                if item is None:
+                    item = QTableWidgetItem()
+                    if column > 2:
+                        item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+                    self.table.setItem(row, column, item)
+                if item.text() != text:
+                    item.setText(text)
+            size, small, muted = round(22 * self.scale), round(14 * self.scale), theme().muted.name()
+            self.titles[row].setText(
+                f'<span style="font-size:{size}px;font-weight:700;color:{theme().text.name()}">{name}</span>'
+                f'<span style="font-size:{small}px;color:{muted}"> &nbsp;{seconds_text(one.seconds)}</span>'
+            )
+        height = self.table.horizontalHeader().sizeHint().height()
+        self.table.setFixedHeight(height + self.table.rowCount() * self.table.verticalHeader().defaultSectionSize() + 4)
+        self._share(found)
+
+    def _share(self, found: Comparison) -> None:
+        """One height and one set of coloured queues for all memory panels."""
+        most: dict[str, float] = {}
+        for recording in found.recordings:
+            for queue, size in largest(recording).items():
+                most[queue] = max(size, most.get(queue, 0.0))
+        ranking = sorted(most, key=lambda queue: -most[queue])
+        changed = False
+        for panel in self.memory:
+            measure = panel.measure.currentData()
+            top = max((getattr(one, f"max_{measure}") for one in found.figures), default=0.0)
+            if (panel.least_top, panel.ranking) != (top, ranking):
+                panel.least_top, panel.ranking = top, ranking
+                panel.draw_again()
+                changed = True
+        first = self.memory[0] if self.memory else None
+        if changed and first is not None and first.recording is not None:
+            shown = [queue for queue in first.recording.queues.names if queue in ranking[:SHOWN]]
+            entries = [(first.colours.queue(queue), first.queue_text(queue)) for queue in shown]
+            more = [(theme().faint, first.queue_text(OTHERS))] if len(ranking) > SHOWN else []
+            self.key.setText(key_text([*entries, *more], self.scale))
+
+    # -- exporting
+
+    def _ask(self, ending: str, write: Callable[[Path], None]) -> None:
+        name, _ = QFileDialog.getSaveFileName(self, tr("Export the comparison"), f"comparison.{ending}", f"*.{ending}")
+        if name:
+            try:
+                write(Path(name))
+            except OSError as error:
+                box = QMessageBox(QMessageBox.Icon.Warning, tr("Not exported"), str(error), parent=self)
+                box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+                box.open()
+
+    def save_png(self, path: Path) -> None:
+        """The window as a picture."""
+        if not self.page.grab().save(str(path), "PNG"):
+            raise OSError(f"{path}: cannot be written")
+
+    def save_svg(self, path: Path) -> None:
+        """The window as a drawing."""
+        drawing = QSvgGenerator()
+        drawing.setFileName(str(path))
+        drawing.setSize(QSize(self.page.width(), self.page.height()))
+        drawing.setViewBox(QRect(0, 0, self.page.width(), self.page.height()))
+        drawing.setTitle(self.windowTitle())
+        painter = QPainter()
+        if not painter.begin(drawing):
+            raise OSError(f"{path}: cannot be written")
+        self.page.render(painter, QPoint())
+        painter.end()
+
+    def save_csv(self, path: Path) -> None:
+        """The figures as a table."""
+        path.write_text(self.comparison().csv(), encoding="utf-8")
+
+    def save_html(self, path: Path) -> None:
+        """A report that needs nothing else."""
+        path.write_text(self.comparison().html(), encoding="utf-8")
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self.conductor.close()
+        self.closed.emit()
+        event.accept()

@@ -1,0 +1,206 @@
+"""Shows the run in front: opens its recording, puts up panels and timeline, and draws it on the canvas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtWidgets import QDockWidget
+
+from designer.editor import Editor
+from designer.text import tr
+
+if TYPE_CHECKING:
+    from designer.canvas.view import CanvasView
+    from designer.monitor.compare import CompareWindow
+    from designer.monitor.overlay import Overlay
+    from designer.monitor.panel import Panel
+    from designer.monitor.player import Player
+    from designer.monitor.scrubber import Scrubber
+    from designer.window.window import MainWindow
+
+AREA = Qt.DockWidgetArea.BottomDockWidgetArea
+DRAWING = ("palette", "outline", "properties")  # docks that are for drawing
+FIRST = ("memory", "activity")  # side by side; the others wait behind them
+
+
+class Monitor(QObject):
+    """All that shows a run. Nothing of it is made before the first run: the first window comes sooner without."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self.window = window
+        self.player: Player | None = None
+        self.panels: dict[str, Panel] = {}
+        self.scrubber: Scrubber | None = None
+        self.overlay: Overlay | None = None
+        self.comparing: list[CompareWindow] = []
+        self.projecting = False
+        self.roomy = False
+        self._put_away: list[str] = []
+        self._told: str | None = None
+        window.runs.started.connect(self.open)
+        window.runs.compare_asked.connect(self.compare)
+        window.tabs.tabCloseRequested.connect(self._tab_closes)
+
+    # -- opening
+
+    def open(self, log_path: str, editor: Editor | None = None) -> None:
+        """Show a run, under way or over."""
+        self.build()
+        assert self.player is not None
+        assert self.scrubber is not None
+        self._leave_canvas()
+        self.player.open(Path(log_path))
+        self.scrubber.show()
+        view = self._view_of(editor)
+        if view is not None:
+            from designer.monitor.overlay import Overlay
+
+            self.overlay = Overlay(view, self.player)
+        if not any(self.window.docks[name].isVisible() for name in self.panels):
+            for name in FIRST:
+                self.window.docks[name].show()
+                self.window.docks[name].raise_()
+            self._arrange()
+
+    def build(self) -> None:
+        """Make the player, the panels in their docks and the timeline, once."""
+        if self.player is not None:
+            return
+        from designer.monitor.panel import panel_kinds
+        from designer.monitor.player import Player
+        from designer.monitor.scrubber import Scrubber
+
+        window = self.window
+        self.player = Player(self)
+        self.player.ticked.connect(self._say_damage)
+        for kind in panel_kinds():
+            panel = kind(self.player)
+            self.panels[kind.name] = panel
+            dock = window.docks.get(kind.name)
+            if dock is None:
+                dock = window.add_panel(kind.name, tr(kind.title), panel, AREA)
+            dock.topLevelChanged.connect(lambda floats, dock=dock: self._floats(dock, floats))
+            dock.hide()
+        self._group()
+        self.scrubber = Scrubber(self.player)
+        window.below.addWidget(self.scrubber)
+
+    def _group(self) -> None:
+        """Memory and activity side by side, the others behind one of the two."""
+        docks = self.window.docks
+        self.window.tabifyDockWidget(docks["problems"], docks["memory"])
+        self.window.addDockWidget(AREA, docks["activity"], Qt.Orientation.Horizontal)
+        for number, name in enumerate(name for name in self.panels if name not in FIRST):
+            self.window.tabifyDockWidget(docks[FIRST[number % 2]], docks[name])
+
+    def _arrange(self) -> None:
+        docks = [self.window.docks[name] for name in FIRST]
+        half = self.window.width() // 2
+        self.window.resizeDocks(docks, [half, half], Qt.Orientation.Horizontal)
+        self.window.resizeDocks(docks, [self.window.height() * 2 // 5] * 2, Qt.Orientation.Vertical)
+
+    def _view_of(self, editor: Editor | None) -> CanvasView | None:
+        if editor is None:
+            return None
+        return next((view for view in self.window.views() if view.editor is editor), None)
+
+    def _say_damage(self) -> None:
+        recording = self.player.recording if self.player else None
+        damage = recording.damage if recording else None
+        if damage != self._told:
+            self._told = damage
+            if damage:
+                self.window.complain(tr("The log is damaged"), damage)
+
+    # -- ending
+
+    def _tab_closes(self, index: int) -> None:
+        if self.overlay is not None and self.overlay.view is self.window.tabs.widget(index):
+            self._leave_canvas()
+
+    def _leave_canvas(self) -> None:
+        if self.overlay is not None:
+            self.overlay.close()
+            self.overlay = None
+
+    def close(self) -> None:
+        """The window closes."""
+        self._leave_canvas()
+        for comparing in list(self.comparing):
+            comparing.close()
+        if self.player is not None:
+            self.player.close()
+
+    # -- what a person asks for
+
+    def show_panel(self, name: str) -> None:
+        """Bring a panel to the front, or put it away."""
+        self.build()
+        dock = self.window.docks[name]
+        if dock.isVisible() and not dock.visibleRegion().isEmpty():
+            dock.hide()
+        else:
+            self.window.show_dock(name)
+
+    def front(self) -> Panel | None:
+        """The panel with the focus, or else the first that is seen."""
+        seen = [panel for panel in self.panels.values() if panel.isVisible() and not panel.visibleRegion().isEmpty()]
+        focused = [panel for panel in seen if panel.isAncestorOf(self.window.focusWidget() or panel.window())]
+        return next(iter(focused or seen), None)
+
+    def pop_out(self, name: str | None = None, *, full_screen: bool = False) -> None:
+        """A panel in a window of its own, or back in its place."""
+        self.build()
+        panel = self.panels[name] if name else self.front()
+        if panel is None:
+            return
+        dock = self.window.docks[panel.name]
+        if dock.isFloating() and (not full_screen or dock.isFullScreen()):
+            dock.showNormal()
+            dock.setFloating(False)
+            return
+        dock.setFloating(True)
+        dock.show()
+        if full_screen:
+            dock.showFullScreen()
+
+    def _floats(self, dock: QDockWidget, floats: bool) -> None:
+        if floats:  # a window like any other: it can be maximised and put on another screen
+            dock.setWindowFlags(Qt.WindowType.Window)
+            dock.show()
+
+    def make_room(self, on: bool) -> None:
+        """Put away what is for drawing while a run is watched, or bring it back."""
+        self.roomy = on
+        if on:
+            self._put_away = [name for name in DRAWING if self.window.docks[name].isVisible()]
+            for name in self._put_away:
+                self.window.docks[name].hide()
+        else:
+            for name in self._put_away:
+                self.window.docks[name].show()
+            self._put_away = []
+        if self.window.view is not None:
+            QTimer.singleShot(0, self.window.view.fit)
+
+    def project(self, on: bool) -> None:
+        """Fonts and lines for the back row, or for a desk."""
+        from designer.monitor.panel import NORMAL, PROJECTOR
+
+        self.build()
+        self.projecting = on
+        for panel in self.panels.values():
+            panel.set_scale(PROJECTOR if on else NORMAL)
+
+    def compare(self, logs: list[str]) -> None:
+        """Runs side by side, in a window of their own."""
+        from designer.monitor.compare import CompareWindow
+        from designer.monitor.panel import NORMAL, PROJECTOR
+
+        shown = CompareWindow([Path(log) for log in logs], PROJECTOR if self.projecting else NORMAL)
+        shown.closed.connect(lambda: self.comparing.remove(shown) if shown in self.comparing else None)
+        self.comparing.append(shown)
+        shown.show()

@@ -1,0 +1,275 @@
+"""The run on the canvas: the state and rows of every node, a bar for every queue, the bottleneck, what failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
+
+from designer.canvas import node as canvas_node
+from designer.canvas.edge import EdgeItem
+from designer.canvas.node import FAR, NodeItem, form_of, outline
+from designer.document.layout import NODE_WIDTH
+from designer.monitor.colours import clear, level_colour
+from designer.monitor.player import Player
+from designer.monitor.units import bytes_text, count_text
+from designer.text import tr
+from designer.theme.theme import theme
+from engine.recording import NodeState, QueueState, RunRecording, State
+from engine.recording.bottleneck import bottleneck
+
+if TYPE_CHECKING:
+    from designer.canvas.view import CanvasView
+
+BAR_WIDTH, BAR_HEIGHT = 58.0, 7.0
+NEAR = 0.5  # from this zoom on there are words beside a bar
+
+
+def state_colour(state: State) -> QColor:
+    """The colour of a state; each also has words."""
+    colors = theme()
+    return {
+        State.WAITING: colors.faint,
+        State.RUNNING: colors.accent,
+        State.STALLED: colors.warning,
+        State.FINISHED: colors.ok,
+        State.FAILED: colors.error,
+    }[state]
+
+
+def state_text(state: State) -> str:
+    """A state in words."""
+    return {
+        State.WAITING: tr("waiting"),
+        State.RUNNING: tr("running"),
+        State.STALLED: tr("stalled"),
+        State.FINISHED: tr("finished"),
+        State.FAILED: tr("failed"),
+    }[state]
+
+
+def rows_text(node: NodeState) -> str:
+    """The rows of a node in a line: in, out, how they were counted."""
+    if node.rows_in is None and node.rows_out is None:
+        return tr("fused") if node.count == "fused" else ""
+    came = count_text(node.rows_in) if node.rows_in is not None else "?"
+    went = count_text(node.rows_out) if node.rows_out is not None else "?"
+    text = f"{came} → {went}" if node.rows_in else went
+    return f"{text}  {node.count}" if node.count else text
+
+
+class QueueBar(QGraphicsItem):
+    """What a queue holds, in the middle of its edge: green up to 60 % of its capacity, yellow to 85 %, red above."""
+
+    def __init__(self, edge: EdgeItem) -> None:
+        super().__init__()
+        self.edge = edge
+        self.queue = QueueState(0, 0, 0, None)
+        self.setZValue(20)
+        self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
+        self.place()
+
+    def place(self) -> None:
+        """Stand where the edge is now."""
+        path = self.edge.path()
+        self.setVisible(self.edge.isVisible() and not path.isEmpty())
+        if path.isEmpty():
+            return
+        # An edge's path ends with the strokes of its arrow head: the middle of the line itself is a bit before.
+        self.setPos(self.edge.pos() + path.pointAtPercent(0.46))
+
+    def show_queue(self, queue: QueueState) -> None:
+        """Take over what it holds."""
+        if queue != self.queue:
+            self.queue = queue
+            self.update()
+
+    def boundingRect(self) -> QRectF:
+        return QRectF(-70, -20, 140, 46)
+
+    def shape(self) -> QPainterPath:
+        return QPainterPath()  # the hand goes through to the edge
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        queue, zoom = self.queue, painter.worldTransform().m11()
+        colors = theme()
+        fill = queue.fill
+        color = level_colour(queue.level) if fill is not None else colors.left
+        if zoom < FAR:
+            if queue.packs and fill is not None and queue.level != "green":
+                painter.fillRect(QRectF(-26, -26, 52, 52), color)
+            return
+        if not queue.packs:
+            return
+        frame = QRectF(-BAR_WIDTH / 2, -BAR_HEIGHT / 2, BAR_WIDTH, BAR_HEIGHT)
+        painter.setPen(QPen(colors.canvas, 3))
+        painter.setBrush(colors.grid)
+        painter.drawRoundedRect(frame, 3.5, 3.5)
+        part = min(fill if fill is not None else 1.0, 1.0)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(color)
+        painter.drawRoundedRect(QRectF(frame.topLeft(), QSizeF(max(frame.width() * part, 3.0), BAR_HEIGHT)), 3.5, 3.5)
+        if zoom >= NEAR:
+            text = f"{queue.packs:,} p · {count_text(queue.rows)} · {bytes_text(queue.bytes)}"
+            write(painter, QPointF(0, 16), text, colors.text, canvas_node.TINY)
+
+
+def write(painter: QPainter, middle: QPointF, text: str, color: QColor, font: QFont) -> None:
+    """Words on a ground of their own, so that an edge does not run through them."""
+    width = QFontMetricsF(font).horizontalAdvance(text)
+    height = QFontMetricsF(font).height()
+    frame = QRectF(middle.x() - width / 2 - 4, middle.y() - height / 2, width + 8, height)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(clear(theme().canvas, 225))
+    painter.drawRoundedRect(frame, 4, 4)
+    painter.setPen(color)
+    painter.setFont(font)
+    painter.drawText(frame, int(Qt.AlignmentFlag.AlignCenter), text)
+
+
+class Overlay:
+    """Shows the player's moment on a canvas, and repaints only what has changed."""
+
+    def __init__(self, view: CanvasView, player: Player) -> None:
+        self.view = view
+        self.player = player
+        self.nodes: dict[str, NodeState] = {}
+        self.narrow: str | None = None  # a node of the unit that holds the run up
+        self.bars: dict[str, QueueBar] = {}
+        self._recording: RunRecording | None = None
+        canvas = view.canvas
+        canvas.decorations.append(self.paint_node)
+        canvas.far_decorations.append(self.paint_far)
+        canvas.laid_out.connect(self._place)
+        player.ticked.connect(self.show)
+        self.show()
+
+    def close(self) -> None:
+        """Leave the canvas as it was."""
+        canvas = self.view.canvas
+        self.player.ticked.disconnect(self.show)
+        canvas.laid_out.disconnect(self._place)
+        canvas.decorations.remove(self.paint_node)
+        canvas.far_decorations.remove(self.paint_far)
+        for bar in self.bars.values():
+            canvas.removeItem(bar)
+        self.bars = {}
+        canvas.update()
+
+    def show(self) -> None:
+        """The player's moment."""
+        recording = self.player.recording
+        if recording is None or recording.started is None:
+            return
+        if recording is not self._recording:
+            self._recording = recording
+            self._make_bars(recording)
+        state = recording.state(self.player.at)
+        limiting = bottleneck(recording, state)
+        nodes = recording.started.units.get(limiting, {}).get("nodes") if limiting else None
+        narrow = nodes[-1] if nodes else None
+        items = self.view.canvas.nodes
+        for id_ in {*state.nodes, *self.nodes}:
+            if self.nodes.get(id_) != state.nodes.get(id_) or (id_ in (narrow, self.narrow) and narrow != self.narrow):
+                item = items.get(id_)
+                if item is not None:
+                    item.update()
+        self.nodes, self.narrow = state.nodes, narrow
+        for id_, bar in self.bars.items():
+            queue = state.queues.get(id_)
+            if queue is not None:
+                bar.show_queue(queue)
+
+    def _make_bars(self, recording: RunRecording) -> None:
+        canvas = self.view.canvas
+        for bar in self.bars.values():
+            canvas.removeItem(bar)
+        edges = {
+            (item.edge.source, item.source_port, item.edge.target, item.target_port): item
+            for item in canvas.edges.values()
+        }
+        self.bars = {}
+        assert recording.started is not None
+        for id_, facts in recording.started.queues.items():
+            edge = edges.get(tuple(facts.get("link", ())))
+            if edge is not None:
+                self.bars[id_] = QueueBar(edge)
+                canvas.addItem(self.bars[id_])
+
+    def _place(self) -> None:
+        there = set(map(id, self.view.canvas.edges.values()))
+        for id_, bar in list(self.bars.items()):
+            if id(bar.edge) in there:
+                bar.place()
+            else:  # the edge was taken away while the run is shown
+                self.view.canvas.removeItem(bar)
+                del self.bars[id_]
+
+    # -- painting
+
+    def paint_node(self, painter: QPainter, item: NodeItem) -> None:
+        """The state around a node, its rows below it."""
+        node = self.nodes.get(item.id)
+        if node is None:
+            return
+        colors, color = theme(), state_colour(node.state)
+        shape = outline(form_of(item.kind), item.height)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        if item.id == self.narrow:
+            painter.setPen(QPen(clear(colors.body, 90), 11))
+            painter.drawPath(shape)
+            painter.setPen(QPen(colors.body, 3, Qt.PenStyle.DashLine))
+            painter.drawPath(shape)
+        if node.state in (State.RUNNING, State.FAILED):
+            painter.setPen(QPen(clear(color, 80), 8))
+            painter.drawPath(shape)
+        if node.state is not State.WAITING and item.id != self.narrow:
+            painter.setPen(QPen(color, 2.4))
+            painter.drawPath(shape)
+        if node.state is State.FAILED:
+            painter.fillPath(shape, clear(colors.error, 46))
+        painter.setPen(QPen(colors.canvas, 2))
+        painter.setBrush(color)
+        painter.drawEllipse(QPointF(14, 1), 7.5, 7.5)
+        self._glyph(painter, node.state, QPointF(14, 1))
+        below = item.height + 10
+        if node.state is State.FAILED and node.message:
+            first = node.message.splitlines()[0]
+            text = QFontMetricsF(canvas_node.SMALL).elidedText(first, Qt.TextElideMode.ElideRight, NODE_WIDTH + 60)
+            write(painter, QPointF(NODE_WIDTH / 2, below), text, colors.error, canvas_node.SMALL)
+            return
+        text = rows_text(node)
+        if node.rows_per_second and node.state in (State.RUNNING, State.STALLED):
+            text = f"{text} · {count_text(node.rows_per_second)}/s" if text else f"{count_text(node.rows_per_second)}/s"
+        if text:
+            write(painter, QPointF(NODE_WIDTH / 2, below), text, colors.text, canvas_node.SMALL)
+
+    def _glyph(self, painter: QPainter, state: State, at: QPointF) -> None:
+        """A state is told by its shape as well as by its colour."""
+        painter.setPen(QPen(theme().canvas, 1.8, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+        x, y = at.x(), at.y()
+        if state is State.RUNNING:
+            painter.setBrush(theme().canvas)
+            painter.drawPolygon([QPointF(x - 2, y - 3), QPointF(x + 3, y), QPointF(x - 2, y + 3)])
+        elif state is State.STALLED:
+            painter.drawLine(QPointF(x - 1.8, y - 2.6), QPointF(x - 1.8, y + 2.6))
+            painter.drawLine(QPointF(x + 1.8, y - 2.6), QPointF(x + 1.8, y + 2.6))
+        elif state is State.FINISHED:
+            painter.drawPolyline([QPointF(x - 3, y), QPointF(x - 0.8, y + 2.6), QPointF(x + 3.2, y - 2.4)])
+        elif state is State.FAILED:
+            painter.drawLine(QPointF(x - 2.4, y - 2.4), QPointF(x + 2.4, y + 2.4))
+            painter.drawLine(QPointF(x + 2.4, y - 2.4), QPointF(x - 2.4, y + 2.4))
+
+    def paint_far(self, painter: QPainter, item: NodeItem) -> None:
+        """From afar: the whole node in the colour of its state."""
+        node = self.nodes.get(item.id)
+        if node is None or node.state is State.WAITING:
+            return
+        frame = QRectF(0, 0, NODE_WIDTH, item.height)
+        painter.fillRect(frame.adjusted(8, 8, -8, -8), clear(state_colour(node.state), 190))
+        if item.id == self.narrow:
+            painter.setPen(QPen(theme().body, 12))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(frame)

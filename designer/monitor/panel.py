@@ -1,0 +1,178 @@
+"""What all panels share: a place in the window, a headline, fonts for the back row, and being drawn when seen."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Sequence
+from functools import cache
+from html import escape
+from typing import ClassVar
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QFont
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from designer.monitor.colours import Colours
+from designer.monitor.player import Player
+from designer.theme.theme import theme, themes
+from engine.recording import RunRecording
+
+NORMAL, PROJECTOR = 1.0, 1.6  # how large everything is
+
+
+class Panel(QWidget):
+    """One panel. It reads the player's recording and draws itself; it decides nothing."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    order: ClassVar[int] = 50  # of docks, from the left
+    what: ClassVar[str] = ""  # it shows, in a tooltip
+
+    def __init__(self, player: Player) -> None:
+        super().__init__()
+        self.player = player
+        self.scale = NORMAL
+        self.colours = Colours((), {})
+        self.headline = QLabel()
+        self.headline.setTextFormat(Qt.TextFormat.RichText)
+        self.tools = QHBoxLayout()
+        self.tools.setSpacing(6)
+        head = QHBoxLayout()
+        head.setContentsMargins(14, 8, 10, 2)
+        head.addWidget(self.headline, 1)
+        head.addLayout(self.tools)
+        self.body = QVBoxLayout(self)
+        self.body.setContentsMargins(0, 0, 0, 0)
+        self.body.setSpacing(0)
+        self.body.addLayout(head)
+        self.key = QLabel()  # what the colours stand for
+        self.key.setTextFormat(Qt.TextFormat.RichText)
+        self.key.setWordWrap(True)
+        self.key.setContentsMargins(14, 0, 14, 4)
+        self.key.hide()
+        self.body.addWidget(self.key)
+        self.setToolTip(self.what)
+        self._stale = True
+        player.opened.connect(self._begin)
+        player.ticked.connect(self._draw_if_seen)
+        themes().changed.connect(self._restyle)
+
+    @property
+    def recording(self) -> RunRecording | None:
+        """The run that is shown, once it says what it is."""
+        recording = self.player.recording
+        return recording if recording is not None and recording.started is not None else None
+
+    def headline_of(self, *parts: tuple[str, str]) -> None:
+        """Large numbers with what they are."""
+        colors = theme()
+        size = round(15 * self.scale)
+        small = round(12 * self.scale)
+        self.headline.setText(
+            "&nbsp;&nbsp;&nbsp;".join(
+                f'<span style="font-size:{size}px;font-weight:600;color:{colors.text.name()}">{escape(value)}</span>'
+                f'<span style="font-size:{small}px;color:{colors.muted.name()}"> {escape(what)}</span>'
+                for value, what in parts
+            )
+        )
+
+    def key_of(self, *entries: tuple[QColor, str]) -> None:
+        """What the colours stand for, in words."""
+        self.key.setVisible(bool(entries))
+        self.key.setText(key_text(entries, self.scale))
+
+    def set_scale(self, scale: float) -> None:
+        """Fonts and lines for a desk, or for the back row."""
+        self.scale = scale
+        self.restyle()
+        self.draw_again()
+
+    def font_of(self, pixels: int, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
+        """The program's font at a size that grows with the panel's scale."""
+        font = QFont(self.font())
+        font.setPixelSize(round(pixels * self.scale))
+        font.setWeight(weight)
+        return font
+
+    # -- for the panels themselves
+
+    def begin(self) -> None:
+        """Another run is shown."""
+
+    def draw(self, recording: RunRecording) -> None:
+        """Draw the recording at the player's moment."""
+        raise NotImplementedError
+
+    def restyle(self) -> None:
+        """Take the colours and sizes in use."""
+
+    # -- when to draw
+
+    def _begin(self) -> None:
+        self.colours = Colours((), {})
+        self.headline.clear()
+        self.key.hide()
+        self.begin()
+        self.draw_again()
+
+    def _restyle(self) -> None:
+        self.restyle()
+        self.draw_again()
+
+    def draw_again(self) -> None:
+        """Draw once more, now if it is seen."""
+        self._stale = True
+        if self.isVisible():
+            self._draw_if_seen()
+
+    def _draw_if_seen(self) -> None:
+        if not self.isVisible():
+            self._stale = True
+            return
+        recording = self.recording
+        if recording is not None:
+            self._stale = False
+            started = recording.started
+            assert started is not None
+            self.colours = Colours(
+                recording.units.names, {queue: facts.get("producer", "") for queue, facts in started.queues.items()}
+            )
+            self.draw(recording)
+
+    def showEvent(self, event: object) -> None:
+        if self._stale:
+            self._draw_if_seen()
+
+    def label_of(self, unit: str) -> str:
+        """A unit as a person knows it: the title of its node, or of its last one."""
+        recording = self.recording
+        if recording is None or recording.started is None:
+            return unit
+        nodes = recording.started.units.get(unit, {}).get("nodes") or [unit]
+        facts = recording.started.nodes.get(nodes[-1], {})
+        title = str(facts.get("title") or unit)
+        if len(nodes) == 1 and sum(one.get("title") == title for one in recording.started.nodes.values()) > 1:
+            return unit  # several have that title
+        return title if len(nodes) == 1 else f"{title} +{len(nodes) - 1}"
+
+
+def key_text(entries: Sequence[tuple[QColor, str]], scale: float) -> str:
+    """Colours with their words, as rich text."""
+    size, text = round(12 * scale), theme().text.name()
+    return " &nbsp; ".join(
+        f'<span style="white-space:nowrap;font-size:{size}px;color:{text}">'
+        f'<span style="color:{color.name()}">■</span>&nbsp;{escape(words).replace(" ", "&nbsp;")}</span>'
+        for color, words in entries
+    )
+
+
+@cache
+def panel_kinds() -> list[type[Panel]]:
+    """Every panel there is, in the order of the docks."""
+    import designer.monitor.panels as folder
+
+    names = [info.name for info in pkgutil.iter_modules(folder.__path__)]
+    modules = [importlib.import_module(f"{folder.__name__}.{name}") for name in names]
+    kinds: list[type[Panel]] = [module.PANEL for module in modules if hasattr(module, "PANEL")]
+    return sorted(kinds, key=lambda kind: kind.order)

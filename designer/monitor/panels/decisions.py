@@ -1,0 +1,227 @@
+"""The decision log: which unit was picked, when, and why; a click goes to that moment."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QSplitter, QTableView, QWidget
+
+from designer.monitor.colours import clear, mixed
+from designer.monitor.panel import Panel
+from designer.monitor.player import Player
+from designer.monitor.units import count_text
+from designer.text import tr
+from designer.theme.theme import theme
+from engine.recording import Decision, RunRecording
+
+WHY = {
+    "rr": "It is its turn: the next one in the order of the operators that has something to do",
+    "mc": "The most rows wait for it: the fewest switches (minimum cost)",
+    "mm": "It frees the most memory for each second it needs (minimum memory)",
+}
+
+BOLD, PLAIN = QFont.Weight.DemiBold, QFont.Weight.Normal
+Index = QModelIndex | QPersistentModelIndex
+
+
+class Decisions(QAbstractTableModel):
+    """All decisions; only those in sight are read from the log."""
+
+    def __init__(self, panel: DecisionsPanel) -> None:
+        super().__init__(panel)
+        self.panel = panel
+        self.recording: RunRecording | None = None
+        self.count = 0
+        self.read = lru_cache(maxsize=2048)(self._read)
+
+    def _read(self, number: int) -> Decision:
+        assert self.recording is not None
+        return self.recording.decision(number)
+
+    def show_recording(self, recording: RunRecording | None) -> None:
+        """Take over the decisions that were added, or those of another run."""
+        count = len(recording.decisions) if recording else 0
+        if recording is not self.recording:
+            self.beginResetModel()
+            self.recording, self.count = recording, count
+            self.read.cache_clear()
+            self.endResetModel()
+        elif count > self.count:
+            self.beginInsertRows(QModelIndex(), self.count, count - 1)
+            self.count = count
+            self.endInsertRows()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else self.count
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return 5
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if role == Qt.ItemDataRole.DisplayRole and orientation == Qt.Orientation.Horizontal:
+            return (tr("Time (s)"), tr("Turn"), tr("Unit"), tr("Step"), tr("Candidates"))[section]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if role == Qt.ItemDataRole.DecorationRole and index.column() == 2:
+            return mixed(self.panel.colours.unit(self.read(index.row()).unit), 0.0)
+        if role != Qt.ItemDataRole.DisplayRole:
+            return None
+        one = self.read(index.row())
+        column = index.column()
+        if column == 0:
+            return f"{one.time:.3f}"
+        if column == 1:
+            return f"{one.activation:,}"
+        if column == 2:
+            return self.panel.label_of(one.unit)
+        if column == 3:
+            return f"{one.step} {count_text(one.packs)}" if 0 < one.packs < 1 << 20 else one.step
+        return str(len(one.candidates))
+
+
+class Candidates(QWidget):
+    """The candidates of one decision with their scores; the one that was picked stands out."""
+
+    def __init__(self, panel: DecisionsPanel) -> None:
+        super().__init__()
+        self.panel = panel
+        self.decision: Decision | None = None
+        self.setMinimumWidth(240)
+
+    def show_decision(self, decision: Decision | None) -> None:
+        """Another decision."""
+        self.decision = decision
+        self.update()
+
+    def ranked(self) -> list[tuple[str, float]]:
+        """The candidates, the best first."""
+        return sorted(self.decision.candidates, key=lambda one: -one[1]) if self.decision else []
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        colors = theme()
+        painter.fillRect(self.rect(), colors.base)
+        if self.decision is None:
+            return
+        scale = self.panel.scale
+        margin, line = 14.0, 25.0 * scale
+        painter.setFont(self.panel.font_of(13))
+        painter.setPen(colors.muted)
+        why = WHY.get(self.decision.policy, "The highest score of the policy {0}")
+        head = QRectF(margin, 8, self.width() - 2 * margin, 44 * scale)
+        flags = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop)
+        painter.drawText(head, flags, tr(why, self.decision.policy))
+        ranked = self.ranked()
+        scores = [score for _, score in ranked]
+        low, high = min(scores, default=0.0), max(scores, default=0.0)
+        top = head.bottom() + 6
+        for number, (unit, score) in enumerate(ranked):
+            y = top + number * line
+            if y > self.height():
+                break
+            picked = unit == self.decision.unit
+            color = self.panel.colours.unit(unit)
+            room = self.width() - 2 * margin
+            part = 1.0 if high == low else 0.04 + 0.96 * (score - low) / (high - low)
+            frame = QRectF(margin, y + 2, room, line - 5)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(clear(color, 60))
+            painter.drawRoundedRect(QRectF(frame.left(), frame.top(), frame.width() * part, frame.height()), 4, 4)
+            if picked:
+                painter.setPen(self.panel.outline(color))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRoundedRect(frame, 4, 4)
+            painter.setPen(colors.text)
+            painter.setFont(self.panel.font_of(13, BOLD if picked else PLAIN))
+            inside, side = frame.adjusted(9, 0, -9, 0), Qt.AlignmentFlag
+            painter.drawText(inside, int(side.AlignVCenter | side.AlignLeft), self.panel.label_of(unit))
+            painter.drawText(inside, int(side.AlignVCenter | side.AlignRight), score_text(score))
+
+
+def score_text(score: float) -> str:
+    """A score, short; what stands for "never before all others" is told as such."""
+    return "–" if score <= -1e9 else f"{score + 0.0:,.6g}"
+
+
+class DecisionsPanel(Panel):
+    """Why this unit now?"""
+
+    name = "decisions"
+    title = "Decisions"
+    order = 60
+    what = "Every decision with its candidates and their scores; click one to go to its moment"
+
+    def __init__(self, player: Player) -> None:
+        super().__init__(player)
+        self.model = Decisions(self)
+        self.table = QTableView()
+        self.table.setModel(self.model)
+        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.table.setShowGrid(False)
+        self.table.setWordWrap(False)
+        self.table.verticalHeader().hide()
+        self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        self.table.horizontalHeader().setStretchLastSection(True)
+        self.candidates = Candidates(self)
+        split = QSplitter(Qt.Orientation.Horizontal)
+        split.addWidget(self.table)
+        split.addWidget(self.candidates)
+        split.setStretchFactor(0, 3)
+        split.setStretchFactor(1, 2)
+        self.body.addWidget(split, 1)
+        self.table.clicked.connect(self._go)
+        self.table.selectionModel().currentChanged.connect(lambda now, _: self._tell(now.row()))
+        self._placing = False
+        self.restyle()
+
+    def outline(self, color: QColor) -> QPen:
+        """A pen around what was picked."""
+        return QPen(color, 2.0 * self.scale)
+
+    def restyle(self) -> None:
+        self.table.setFont(self.font_of(13))
+        self.table.horizontalHeader().setFont(self.font_of(12))
+        self.table.verticalHeader().setDefaultSectionSize(round(25 * self.scale))
+        for column, width in enumerate((78, 60, 180, 100)):
+            self.table.setColumnWidth(column, round(width * self.scale))
+        self.candidates.update()
+
+    def draw(self, recording: RunRecording) -> None:
+        self.model.show_recording(recording)
+        number = recording.decision_at(self.player.at)
+        self.headline_of((f"{max(number + 1, 0):,}", tr("of {0} decisions", f"{self.model.count:,}")))
+        if number != self.table.currentIndex().row() and not self._placing:
+            self._placing = True
+            if number >= 0:
+                self.table.setCurrentIndex(self.model.index(number, 0))
+                self.table.scrollTo(self.model.index(number, 0), QAbstractItemView.ScrollHint.PositionAtCenter)
+            else:
+                self.table.clearSelection()
+                self.candidates.show_decision(None)
+            self._placing = False
+        elif number >= 0:
+            self._tell(number)
+
+    def _tell(self, number: int) -> None:
+        if 0 <= number < self.model.count:
+            self.candidates.show_decision(self.model.read(number))
+
+    def _go(self, index: QModelIndex) -> None:
+        recording = self.recording
+        if recording is not None:
+            self._placing = True
+            self.player.pause()
+            self.player.seek(float(recording.decisions["time"][index.row()]))
+            self._placing = False
+            self._tell(index.row())
+
+
+PANEL = DecisionsPanel

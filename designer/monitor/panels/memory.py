@@ -1,0 +1,195 @@
+"""Queue memory over time: all queues together and each on its own, the budget, and where a queue spilled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyqtgraph as pg
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox
+
+from designer.monitor.player import Player
+from designer.monitor.plot import MARK, TimePlot
+from designer.monitor.units import measure_text
+from designer.text import tr
+from designer.theme.theme import theme
+from engine.recording.series import MEASURES, Memory, figures, memory
+
+SHOWN = 7  # queues with a colour of their own; the others are one
+OTHERS = "others"
+STYLES = ("stacked", "lines", "total")
+
+
+class MemoryPanel(TimePlot):
+    """What the queues hold, from the snapshots in the log."""
+
+    name = "memory"
+    title = "Queue memory"
+    order = 10
+    what = "What all queues hold over time, and each of them"
+
+    def __init__(self, player: Player) -> None:
+        self.curves: dict[str, pg.PlotCurveItem] = {}
+        self.drawn: Memory | None = None
+        self.ranking: list[str] = []
+        self.shows_key = True
+        super().__init__(player)
+        self.measure = self._choice(MEASURES, (tr("Bytes"), tr("Packs"), tr("Rows")))
+        self.style_ = self._choice(STYLES, (tr("Stacked"), tr("Lines"), tr("Total")))
+        self.total = pg.PlotCurveItem(antialias=True)
+        self.total.setZValue(30)
+        self.disk = pg.PlotCurveItem(antialias=True)
+        self.disk.setZValue(31)
+        self.spilled = pg.ScatterPlotItem(symbol=MARK, pxMode=True)
+        self.spilled.setZValue(40)
+        self.budget = pg.InfiniteLine(angle=0, label="", labelOpts={"position": 0.02, "anchors": [(0, 1), (0, 1)]})
+        self.budget.setZValue(35)
+        for item in (self.total, self.disk, self.spilled, self.budget):
+            self.plot.addItem(item, ignoreBounds=True)
+        self._named: list[str] = []
+        self.restyle()
+
+    def _choice(self, values: tuple[str, ...], texts: tuple[str, ...]) -> QComboBox:
+        box = QComboBox()
+        for value, text in zip(values, texts, strict=True):
+            box.addItem(text, value)
+        box.currentIndexChanged.connect(self._again)
+        self.tools.addWidget(box)
+        return box
+
+    def _again(self) -> None:
+        self.restyle()
+        self.draw_again()
+
+    def begin(self) -> None:
+        for curve in self.curves.values():
+            self.plot.removeItem(curve)
+        self.curves = {}
+        self._named = []
+
+    def restyle(self) -> None:
+        super().restyle()
+        if not hasattr(self, "_named"):
+            return
+        colors = theme()
+        measure = self.measure.currentData()
+        self.values.write = lambda value: measure_text(measure, value).removesuffix(f" {measure}")
+        self.name_axis("left", tr("in all queues") if measure == "bytes" else tr("{0} in all queues", measure))
+        self.total.setPen(self.pen(colors.text, 1.8))
+        self.disk.setPen(self.pen(colors.error, 1.6, Qt.PenStyle.DotLine))
+        self.budget.setPen(self.pen(colors.error, 1.4, Qt.PenStyle.DashLine))
+        self.budget.label.setColor(colors.error)
+        self.budget.label.setFont(self.font_of(12))
+        self.spilled.setBrush(colors.error)
+        self.spilled.setPen(pg.mkPen(colors.base, width=1))
+        self.spilled.setSize(12 * self.scale)
+        self._named = []
+
+    def queue_text(self, queue: str) -> str:
+        """A queue as a person knows it: from whom to whom."""
+        recording = self.recording
+        facts: dict[str, Any] = recording.started.queues.get(queue, {}) if recording and recording.started else {}
+        if not facts:
+            return tr("other queues") if queue == OTHERS else queue
+        return f"{self.label_of(facts['producer'])} → {self.label_of(facts['consumer'])}"
+
+    def draw_plot(self, recording: Any, start: float, stop: float) -> None:
+        measure, style = self.measure.currentData(), self.style_.currentData()
+        found = self.drawn = memory(recording, measure, start, stop, self.pixels)
+        if not len(found.times):
+            self.say(
+                tr("No queue snapshots yet") if self.player.live else tr("This run has no queues between its units")
+            )
+        else:
+            self.say("")
+        shown = self._chosen(found) if style != "total" else {}
+        self._draw_queues(found, shown, style)
+        self.total.setData(found.times, found.total)
+        top = float(found.total.max()) if len(found.total) else 0.0
+        disk = recording.snapshots["disk"][: len(recording.snapshots)]
+        spilled = measure == "bytes" and bool(disk.any())
+        self.disk.setVisible(spilled)
+        if spilled:
+            times = recording.snapshots["time"]
+            self.disk.setData(times, disk[: len(times)])
+        top = self._draw_budget(recording, measure, top)
+        self._draw_spills(recording, found)
+        self.set_top(top)
+        at = recording.snapshot_at(self.player.at)
+        now = float(recording.snapshots[measure][at]) if at >= 0 else 0.0
+        facts = figures(recording)
+        parts = [
+            (measure_text(measure, now), tr("now")),
+            (measure_text(measure, getattr(facts, f"avg_{measure}")), tr("average")),
+            (measure_text(measure, getattr(facts, f"max_{measure}")), tr("peak")),
+        ]
+        if recording.spills:
+            parts.append((str(len(recording.spills)), tr("spills")))
+        self.headline_of(*parts)
+
+    def _chosen(self, found: Memory) -> dict[str, Any]:
+        """The largest queues by their own, the others summed up; in the order of the flow."""
+        ranked = sorted(found.queues, key=lambda name: -float(found.queues[name].max()))
+        if self.ranking:  # that of several runs, so that the same queues have a colour in each
+            ranked = [name for name in self.ranking if name in found.queues]
+        kept = set(ranked[:SHOWN])
+        shown = {name: values for name, values in found.queues.items() if name in kept}
+        if len(ranked) > SHOWN:
+            shown[OTHERS] = np.sum([found.queues[name] for name in ranked[SHOWN:]], axis=0)
+        return shown
+
+    def _draw_queues(self, found: Memory, shown: dict[str, Any], style: str) -> None:
+        colors = theme()
+        below = np.zeros(len(found.times))
+        for curve in self.curves.values():
+            curve.setVisible(False)
+        for number, (name, values) in enumerate(shown.items()):
+            curve = self.curves.get(name)
+            if curve is None:
+                curve = self.curves[name] = pg.PlotCurveItem(antialias=True)
+                self.plot.addItem(curve, ignoreBounds=True)
+            color = colors.faint if name == OTHERS else self.colours.queue(name)
+            curve.setVisible(True)
+            if style == "stacked":
+                below = below + values
+                curve.setPen(pg.mkPen(color, width=1))
+                curve.setBrush(color)
+                curve.setFillLevel(0.0)
+                curve.setZValue(20 - number * 0.1)  # the lower ones lie over what stands above them
+                curve.setData(found.times, below)
+            else:
+                curve.setPen(self.pen(color, 1.8))
+                curve.setBrush(None)
+                curve.setFillLevel(None)
+                curve.setZValue(20)
+                curve.setData(found.times, values)
+        self._name(shown)
+
+    def _name(self, shown: dict[str, Any]) -> None:
+        named = list(shown)
+        if named == self._named:
+            return
+        self._named = named
+        if not self.shows_key:
+            return
+        faint = theme().faint
+        self.key_of(*((faint if name == OTHERS else self.colours.queue(name), self.queue_text(name)) for name in named))
+
+    def _draw_budget(self, recording: Any, measure: str, top: float) -> float:
+        budget = recording.budget_bytes if measure == "bytes" else None
+        near = budget is not None and budget < max(top, 1) * 3
+        self.budget.setVisible(near)
+        if near and budget is not None:
+            self.budget.setValue(budget)
+            self.budget.label.setFormat(tr("budget {0}", measure_text("bytes", budget)))
+            return max(top, budget)
+        return top
+
+    def _draw_spills(self, recording: Any, found: Memory) -> None:
+        times = np.array([spill.time for spill in recording.spills])
+        ys = np.interp(times, found.times, found.total) if len(found.times) and len(times) else np.zeros(len(times))
+        self.spilled.setData(times, ys)
+
+
+PANEL = MemoryPanel

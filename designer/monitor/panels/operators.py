@@ -1,0 +1,116 @@
+"""Throughput, selectivity and time share of every operator, up to the moment that is shown."""
+
+from __future__ import annotations
+
+import pyqtgraph as pg
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QPen
+
+from designer.monitor.colours import mixed
+from designer.monitor.panel import Panel
+from designer.monitor.player import Player
+from designer.monitor.plot import AXIS_WIDTH, ValueAxis
+from designer.monitor.units import count_text
+from designer.text import tr
+from designer.theme.theme import theme
+from engine.recording import RunRecording
+from engine.recording.series import Share, shares
+
+
+class OperatorsPanel(Panel):
+    """Three bars for each operator, side by side on shared lanes."""
+
+    name = "operators"
+    title = "Operators"
+    order = 40
+    what = "How fast each operator works, how much it lets through, and its part of all the work"
+
+    def __init__(self, player: Player) -> None:
+        super().__init__(player)
+        self.drawn: list[Share] = []
+        self.layout_ = pg.GraphicsLayoutWidget()
+        self.layout_.setFrameShape(self.layout_.Shape.NoFrame)
+        self.plots: list[pg.PlotItem] = []
+        self.bars: list[pg.BarGraphItem] = []
+        self.notes: list[list[pg.TextItem]] = [[], [], []]
+        for number in range(3):
+            axes = {"bottom": ValueAxis("bottom"), "left": ValueAxis("left")}
+            plot = self.layout_.addPlot(row=0, col=number, axisItems=axes)
+            plot.hideButtons()
+            plot.setMenuEnabled(False)
+            plot.setMouseEnabled(x=False, y=False)
+            plot.getViewBox().invertY(True)
+            bars = pg.BarGraphItem(x0=[], y=[], width=[], height=0.6)
+            plot.addItem(bars)
+            self.plots.append(plot)
+            self.bars.append(bars)
+        self.body.addWidget(self.layout_, 1)
+        self.restyle()
+
+    def restyle(self) -> None:
+        colors = theme()
+        self.layout_.setBackground(colors.base)
+        titles = (tr("rows a second"), tr("selectivity"), tr("share of the time"))
+        for number, (plot, title) in enumerate(zip(self.plots, titles, strict=True)):
+            for side in ("left", "bottom"):
+                axis = plot.getAxis(side)
+                axis.setPen(QPen(colors.border, 1))
+                axis.setTextPen(colors.muted)
+                axis.enableAutoSIPrefix(False)
+                axis.setTickFont(self.font_of(12))
+                axis.setStyle(tickLength=0, tickTextOffset=round(6 * self.scale))
+            style = {"color": colors.muted.name(), "font-size": f"{round(12 * self.scale)}px"}
+            plot.setLabel("bottom", title, **style)
+            plot.getAxis("left").setWidth(round(AXIS_WIDTH * min(self.scale, 1.45)) if number == 0 else 10)
+            plot.getAxis("bottom").setHeight(round(26 * self.scale))
+            plot.getAxis("bottom").setTicks([[]])  # each bar has its number beside it
+
+    def draw(self, recording: RunRecording) -> None:
+        found = self.drawn = shares(recording, self.player.at)
+        colors = [mixed(self.colours.unit(share.unit), 0.12) for share in found]
+        values = (
+            [share.rows_per_second for share in found],
+            [share.selectivity if share.selectivity is not None else 0.0 for share in found],
+            [share.time_share for share in found],
+        )
+        texts = (
+            [count_text(share.rows_per_second) for share in found],
+            ["–" if share.selectivity is None else f"{share.selectivity:.3g}" for share in found],
+            [f"{share.time_share * 100:.1f} %" for share in found],
+        )
+        lanes = list(range(len(found)))
+        names = [(lane, self._short(share.unit)) for lane, share in enumerate(found)]
+        for number, (plot, bars) in enumerate(zip(self.plots, self.bars, strict=True)):
+            bars.setOpts(x0=[0] * len(found), y=lanes, width=values[number], height=0.62, brushes=colors, pens=colors)
+            plot.getAxis("left").setTicks([names if number == 0 else []])
+            top = max(values[number], default=0.0) or 1.0
+            plot.setXRange(0, top * (1.1 + 0.25 * self.scale), padding=0)
+            plot.setYRange(-0.6, max(len(found), 1) - 0.4, padding=0)
+            self._write(number, values[number], texts[number])
+        if found:
+            most = max(found, key=lambda share: share.time_share)
+            self.headline_of((self.label_of(most.unit), tr("takes {0} % of the time", f"{most.time_share * 100:.0f}")))
+
+    def _short(self, unit: str) -> str:
+        room = round(112 * min(self.scale, 1.45) / self.scale)
+        return self.fontMetrics().elidedText(self.label_of(unit), Qt.TextElideMode.ElideRight, room)
+
+    def _write(self, number: int, values: list[float], texts: list[str]) -> None:
+        """The number beside each bar, where the lanes are high enough."""
+        notes, plot = self.notes[number], self.plots[number]
+        height = plot.getViewBox().height() / max(len(values), 1)
+        shown = len(values) if height > 11 * self.scale else 0
+        while len(notes) < shown:
+            note = pg.TextItem(anchor=(0, 0.5))
+            plot.addItem(note, ignoreBounds=True)
+            notes.append(note)
+        font, color = self.font_of(12), theme().text
+        for lane, note in enumerate(notes):
+            note.setVisible(lane < shown)
+            if lane < shown:
+                note.setFont(font)
+                note.setText(texts[lane], color=color)
+                note.setPos(values[lane], lane)
+
+
+PANEL = OperatorsPanel

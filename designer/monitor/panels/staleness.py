@@ -1,0 +1,94 @@
+"""Staleness of every table and view over time, with its bound (streaming warehouse, section 2.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyqtgraph as pg
+from PySide6.QtCore import Qt
+
+from designer.monitor.colours import colour
+from designer.monitor.player import Player
+from designer.monitor.plot import TimePlot
+from designer.monitor.units import seconds_text
+from designer.text import tr
+from engine.recording.series import staleness
+
+NAMED = 12  # tables that are told by name
+
+
+class StalenessPanel(TimePlot):
+    """How far each table lags behind: it grows with time and falls when the table is refreshed."""
+
+    name = "staleness"
+    title = "Staleness"
+    order = 30
+    what = "How far every table lags behind its sources, and the bound it should keep"
+
+    def __init__(self, player: Player) -> None:
+        self.curves: dict[str, pg.PlotCurveItem] = {}
+        self.lines: dict[str, pg.InfiniteLine] = {}
+        self.drawn: dict[str, tuple[Any, Any]] = {}
+        super().__init__(player)
+
+    def begin(self) -> None:
+        for item in (*self.curves.values(), *self.lines.values()):
+            self.plot.removeItem(item)
+        self.curves, self.lines = {}, {}
+
+    def restyle(self) -> None:
+        super().restyle()
+        self.values.write = lambda value: seconds_text(value).replace(".00 s", " s").replace(".0 s", " s")
+        self.name_axis("left", tr("staleness"))
+
+    def draw_plot(self, recording: Any, start: float, stop: float) -> None:
+        found = self.drawn = staleness(recording, recording.end)
+        if not found:
+            self.say(tr("The log says nothing of the staleness of tables"))
+            self.headline_of(("–", tr("staleness")))
+            return
+        self.say("")
+        top = 0.0
+        entries, late, worst = [], 0, ("", 0.0)
+        for number, (table, (times, values)) in enumerate(found.items()):
+            color = colour(number)
+            curve = self.curves.get(table)
+            if curve is None:
+                curve = self.curves[table] = pg.PlotCurveItem(antialias=True)
+                self.plot.addItem(curve, ignoreBounds=True)
+            curve.setPen(self.pen(color, 1.8))
+            curve.setData(times, values)
+            seen = values[(times >= start) & (times <= stop)]
+            top = max(top, float(seen.max()) if len(seen) else 0.0)
+            now = float(np.interp(self.player.at, times, values)) if self.player.at >= times[0] else 0.0
+            place = int(np.searchsorted(times, self.player.at, side="right"))
+            now = float(values[place - 1] + self.player.at - times[place - 1]) if place else now
+            if now > worst[1]:
+                worst = (table, now)
+            bound = recording.bounds.get(table)
+            if bound is not None:
+                self._draw_bound(table, color, bound)
+                top = max(top, min(bound, 2 * top or bound))
+                late += now > bound
+            entries.append((color, self._title(recording, table)))
+        self.set_top(top)
+        self.key_of(*entries[:NAMED])
+        parts = [(seconds_text(worst[1]), tr("the stalest now: {0}", self._title(recording, worst[0])))]
+        if recording.bounds:
+            parts.append((f"{late}", tr("of {0} beyond their bound", len(recording.bounds))))
+        self.headline_of(*parts)
+
+    def _title(self, recording: Any, table: str) -> str:
+        return str(recording.started.nodes.get(table, {}).get("title") or table)
+
+    def _draw_bound(self, table: str, color: Any, bound: float) -> None:
+        line = self.lines.get(table)
+        if line is None:
+            line = self.lines[table] = pg.InfiniteLine(angle=0)
+            self.plot.addItem(line, ignoreBounds=True)
+        line.setPen(self.pen(color, 1.2, Qt.PenStyle.DashLine))
+        line.setValue(bound)
+
+
+PANEL = StalenessPanel

@@ -1,0 +1,252 @@
+"""Moves through a recording: follows its end while it grows, or plays it at any speed, forwards and backwards."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from engine.recording import RunRecording
+
+TICK_MS = 100
+IDLE_S = 0.1
+SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0)
+
+
+class Player(QObject):
+    """One recording and the moment of it that is shown. Panels and canvas redraw on `ticked`, never more often."""
+
+    opened = Signal()  # another recording
+    ticked = Signal()  # something to draw: the recording grew or the moment moved
+    changed = Signal()  # playing, following or the speed
+    sought = Signal(float)  # somebody asked for a moment
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.recording: RunRecording | None = None
+        self.at = 0.0
+        self.following = True  # the end of the log
+        self.playing = 0  # 1 forwards, -1 backwards, 0 not
+        self.speed = 1.0
+        self.loaded = False  # all that the log held has been read
+        self.span = TimeSpan(self)
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._shown: tuple[int, float] = (-1, -1.0)
+        self._last = time.monotonic()
+        self._timer = QTimer(self)
+        self._timer.setInterval(TICK_MS)
+        self._timer.timeout.connect(self.tick)
+
+    # -- the recording
+
+    def open(self, path: Path) -> None:
+        """Read a log, and go on reading as it grows; a run that is over is shown from its end."""
+        self.close()
+        self.recording = RunRecording(path)
+        self.at, self.following, self.playing, self.loaded = 0.0, True, 0, False
+        self._shown = (-1, -1.0)
+        self.span.whole = True
+        self._stop = threading.Event()
+        self._thread = threading.Thread(
+            target=self._read, args=(self.recording, self._stop), name="recording", daemon=True
+        )
+        self._thread.start()
+        self._last = time.monotonic()
+        self._timer.start()
+        self.opened.emit()
+        self.changed.emit()
+
+    def close(self) -> None:
+        """Let go of the recording."""
+        self._timer.stop()
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _read(self, recording: RunRecording, stop: threading.Event) -> None:
+        while not stop.is_set():
+            if recording.read():
+                time.sleep(0)  # the window first
+                continue
+            self.loaded = True
+            if recording.damage is not None:
+                return
+            stop.wait(IDLE_S)
+
+    def wait_until_loaded(self, seconds: float = 30.0) -> None:
+        """Block until the log has been read; for pictures and tests."""
+        deadline = time.monotonic() + seconds
+        while not self.loaded and time.monotonic() < deadline:
+            time.sleep(0.005)
+        self.tick()
+
+    @property
+    def count(self) -> int:
+        """How many events there are."""
+        return self.recording.count if self.recording else 0
+
+    @property
+    def end(self) -> float:
+        """The newest moment there is."""
+        return self.recording.end if self.recording else 0.0
+
+    @property
+    def live(self) -> bool:
+        """Whether the run goes on, as far as its log says."""
+        return self.recording is not None and self.recording.finished is None
+
+    # -- moving
+
+    def tick(self) -> None:
+        """Move on by the time that has passed, and have drawn what changed."""
+        now = time.monotonic()
+        passed, self._last = now - self._last, now
+        end = self.end
+        if self.following:
+            self.at = end
+        elif self.playing:
+            self.at += self.playing * self.speed * passed
+            if self.at >= end and self.playing > 0:
+                self.at = end
+                self.playing = 0
+                self.following = self.live
+                self.changed.emit()
+            elif self.at <= 0.0 and self.playing < 0:
+                self.at, self.playing = 0.0, 0
+                self.changed.emit()
+        shown = (self.count, self.at)
+        if shown != self._shown:
+            self._shown = shown
+            self.ticked.emit()
+
+    def redraw(self) -> None:
+        """Draw again although nothing has moved: the theme or the fonts are others."""
+        self._shown = (-1, -1.0)
+        self.tick()
+
+    def seek(self, at: float) -> None:
+        """Show a moment; the end of the log is no longer followed."""
+        self.at = min(max(0.0, at), self.end)
+        if self.following:
+            self.following = False
+            self.changed.emit()
+        self._last = time.monotonic()
+        self.tick()
+        self.sought.emit(self.at)
+
+    def follow(self) -> None:
+        """Go along with the end of the log again."""
+        self.following, self.playing = True, 0
+        self.changed.emit()
+        self.tick()
+
+    def play(self, direction: int = 1) -> None:
+        """Play forwards or backwards; from the beginning where the end is shown."""
+        if direction > 0 and self.at >= self.end:
+            self.at = 0.0
+        self.following, self.playing = False, direction
+        self._last = time.monotonic()
+        self.changed.emit()
+
+    def pause(self) -> None:
+        """Stay where it is."""
+        self.playing = 0
+        if self.following:
+            self.following = False
+        self.changed.emit()
+
+    def set_speed(self, speed: float) -> None:
+        """So many seconds of the run in one of ours."""
+        self.speed = speed
+        self.changed.emit()
+
+    def to_decision(self, step: int) -> None:
+        """The decision before or after this moment."""
+        recording = self.recording
+        if recording is None or not len(recording.decisions):
+            return
+        times = recording.decisions["time"]
+        here = recording.decision_at(self.at)
+        number = here + step
+        while 0 <= number < len(times) and times[number] == self.at:
+            number += step
+        if step < 0:
+            number = max(number, 0)
+        self.seek(float(times[min(number, len(times) - 1)]))
+
+
+class Conductor(Player):
+    """Moves several players together: what is asked of one, all show."""
+
+    def __init__(self, players: list[Player], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.players = players
+        for player in players:
+            player.span = self.span
+            player.sought.connect(self.seek)
+        self.ticked.connect(self._lead)
+        self._leading = False
+        self._timer.start()
+
+    @property
+    def count(self) -> int:
+        return sum(player.count for player in self.players)
+
+    @property
+    def end(self) -> float:
+        return max((player.end for player in self.players), default=0.0)
+
+    @property
+    def live(self) -> bool:
+        return any(player.live for player in self.players)
+
+    def seek(self, at: float) -> None:
+        if not self._leading:
+            super().seek(at)
+
+    def _lead(self) -> None:
+        self._leading = True
+        for player in self.players:
+            if self.at >= player.end:
+                player.follow()
+            else:
+                player.seek(self.at)
+        self._leading = False
+
+    def close(self) -> None:
+        super().close()
+        for player in self.players:
+            player.close()
+
+
+class TimeSpan(QObject):
+    """The span of time that all panels show: the whole run, until somebody zooms in on a part of it."""
+
+    changed = Signal()
+
+    def __init__(self, player: Player) -> None:
+        super().__init__(player)
+        self.player = player
+        self.whole = True
+        self._start, self._stop = 0.0, 1.0
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """From and to."""
+        if self.whole:
+            return 0.0, max(self.player.end, 1e-3) * 1.005
+        return self._start, self._stop
+
+    def zoom(self, start: float, stop: float) -> None:
+        """Show a part only."""
+        self.whole, self._start, self._stop = False, start, max(stop, start + 1e-6)
+        self.changed.emit()
+
+    def reset(self) -> None:
+        """Show the whole run again."""
+        self.whole = True
+        self.changed.emit()

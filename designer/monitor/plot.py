@@ -1,0 +1,182 @@
+"""A panel with time along its foot: themed axes with units, a cursor to drag, and the same span as its neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyqtgraph as pg
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
+from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
+
+from designer.monitor.colours import clear
+from designer.monitor.panel import Panel
+from designer.monitor.player import Player
+from designer.monitor.units import seconds_text
+from designer.text import tr
+from designer.theme.theme import theme
+
+AXIS_WIDTH = 132  # the same in all panels, so that times stand below each other
+MARK = QPainterPath()  # of a spill: a flag on its moment
+MARK.addPolygon([QPointF(-0.5, -0.5), QPointF(0.5, -0.5), QPointF(0.0, 0.45)])
+MARK.closeSubpath()
+
+
+class TimeAxis(pg.AxisItem):
+    """Seconds since the run's start, as a person writes them."""
+
+    def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str]:
+        if values and max(abs(value) for value in values) >= 120:
+            return [seconds_text(round(value, 3)).removesuffix(".0") if value else "0" for value in values]
+        digits = max(0, -int(np.floor(np.log10(spacing)))) if spacing > 0 else 0
+        return [f"{value:.{min(digits, 6)}f}" for value in values]
+
+
+class ValueAxis(pg.AxisItem):
+    """Amounts in their units."""
+
+    def __init__(self, orientation: str) -> None:
+        super().__init__(orientation)
+        self.write: Any = lambda value: f"{value:g}"
+
+    def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str]:
+        return [self.write(value) for value in values]
+
+
+class Veil(pg.GraphicsObject):
+    """Lies over what comes after the moment that is shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at = 0.0
+        self.setZValue(50)
+
+    def set_at(self, at: float) -> None:
+        """The moment from which on it lies."""
+        self.at = at
+        self.update()
+
+    def boundingRect(self) -> QRectF:
+        view = self.getViewBox()
+        return QRectF(view.viewRect()) if view is not None else QRectF()
+
+    def viewRangeChanged(self) -> None:
+        self.prepareGeometryChange()
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        frame = self.boundingRect()
+        if self.at < frame.right():
+            frame.setLeft(max(frame.left(), self.at))
+            painter.fillRect(frame, clear(theme().base, 165))
+
+
+class TimePlot(Panel):
+    """A panel with a plot over time."""
+
+    def __init__(self, player: Player) -> None:
+        super().__init__(player)
+        self.least_top = 0.0  # of the values: that of a neighbour which shares the axis
+        self.values = ValueAxis("left")
+        self.plot = pg.PlotWidget(axisItems={"bottom": TimeAxis("bottom"), "left": self.values})
+        self.plot.setFrameShape(self.plot.Shape.NoFrame)
+        self.item: pg.PlotItem = self.plot.getPlotItem()
+        self.view: pg.ViewBox = self.item.getViewBox()
+        self.view.setMouseEnabled(x=True, y=False)
+        self.view.setMenuEnabled(False)
+        self.view.setDefaultPadding(0)
+        self.item.hideButtons()
+        self.item.setClipToView(False)
+        self.moment = pg.InfiniteLine(angle=90, movable=True)
+        self.moment.setZValue(60)
+        self.moment.sigDragged.connect(lambda line: self.player.seek(float(line.value())))
+        self.veil = Veil()
+        self.plot.addItem(self.veil, ignoreBounds=True)
+        self.plot.addItem(self.moment, ignoreBounds=True)
+        self.empty = pg.TextItem(anchor=(0.5, 0.5))
+        self.empty.setZValue(70)
+        self.plot.addItem(self.empty, ignoreBounds=True)
+        self.view.sigRangeChangedManually.connect(self._zoomed)
+        self.plot.scene().sigMouseClicked.connect(self._clicked)
+        player.span.changed.connect(self.draw_again)
+        self.body.addWidget(self.plot, 1)
+        self.restyle()
+
+    # -- for the panels themselves
+
+    def draw_plot(self, recording: Any, start: float, stop: float) -> None:
+        """Draw a span of time."""
+        raise NotImplementedError
+
+    def set_top(self, top: float) -> None:
+        """How far up the values go."""
+        top = max(top, self.least_top)
+        self.view.setYRange(0, top * 1.08 if top > 0 else 1.0, padding=0)
+
+    def say(self, text: str) -> None:
+        """Words in the middle, where there is nothing to draw."""
+        self.empty.setVisible(bool(text))
+        if text:
+            box = self.view.viewRect()
+            self.empty.setText(text)
+            self.empty.setPos(box.center())
+
+    @property
+    def pixels(self) -> int:
+        """How many points it is worth drawing."""
+        return max(200, int(self.view.width()))
+
+    # -- Panel
+
+    def draw(self, recording: Any) -> None:
+        start, stop = self.player.span.range
+        self.view.setXRange(start, stop, padding=0)
+        self.draw_plot(recording, start, stop)
+        at = self.player.at
+        shown = at < recording.end
+        self.moment.setValue(at)
+        self.veil.set_at(at if shown else float("inf"))
+
+    def restyle(self) -> None:
+        colors = theme()
+        self.plot.setBackground(colors.base)
+        for name in ("left", "bottom"):
+            axis = self.item.getAxis(name)
+            axis.setPen(QPen(colors.border, 1))
+            axis.setTextPen(colors.muted)
+            axis.enableAutoSIPrefix(False)
+            axis.setTickFont(self.font_of(12))
+            axis.setStyle(tickTextOffset=round(6 * self.scale), tickLength=0)
+            axis.label.setFont(self.font_of(12))
+        self.item.getAxis("left").setWidth(round(AXIS_WIDTH * min(self.scale, 1.45)))
+        self.item.getAxis("bottom").setHeight(round(40 * self.scale))
+        self.name_axis("bottom", tr("seconds since the start"))
+        self.item.showGrid(x=False, y=False)
+        self.moment.setPen(self.pen(colors.accent, 1.6))
+        self.moment.setHoverPen(self.pen(colors.accent, 3))
+        self.empty.setColor(colors.faint)
+        self.empty.setFont(self.font_of(14))
+
+    def name_axis(self, side: str, text: str) -> None:
+        """An axis with its unit."""
+        style = {"color": theme().muted.name(), "font-size": f"{round(12 * self.scale)}px"}
+        self.item.getAxis(side).setLabel(text, **style)
+
+    def pen(self, color: QColor, width: float = 1.6, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
+        """A line that does not grow when somebody zooms in, but for the back row."""
+        pen = pg.mkPen(color, width=width * self.scale, style=style)
+        pen.setCosmetic(True)
+        return pen
+
+    # -- the hand
+
+    def _zoomed(self, *_: object) -> None:
+        (start, stop), _ = self.view.viewRange()
+        self.player.span.zoom(start, stop)
+
+    def _clicked(self, event: Any) -> None:
+        if event.double():
+            self.player.span.reset()
+        elif event.button() == Qt.MouseButton.LeftButton and self.item.sceneBoundingRect().contains(event.scenePos()):
+            self.player.seek(float(self.view.mapSceneToView(event.scenePos()).x()))

@@ -1,0 +1,196 @@
+"""The timeline: play, pause, speed, and a strip of the whole run to scrub along."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
+
+from designer.monitor.colours import clear
+from designer.monitor.player import SPEEDS, Player
+from designer.monitor.units import seconds_text
+from designer.text import tr
+from designer.theme.icons import action_icon
+from designer.theme.theme import theme, themes
+from engine.recording import RunRecording
+from engine.recording.series import peaks
+
+
+class Strip(QWidget):
+    """The run from end to end: its queue memory as a silhouette, its spills, and the moment that is shown."""
+
+    def __init__(self, player: Player) -> None:
+        super().__init__()
+        self.player = player
+        self.setMinimumHeight(40)
+        self.setMinimumWidth(160)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setAccessibleName(tr("Timeline"))
+        player.ticked.connect(self.update)
+
+    def sizeHint(self) -> QSize:
+        return QSize(600, 40)
+
+    def _frame(self) -> QRectF:
+        return QRectF(self.rect()).adjusted(8, 5, -8, -5)
+
+    def time_at(self, x: float) -> float:
+        """The moment below a point."""
+        frame = self._frame()
+        return (x - frame.left()) / max(frame.width(), 1.0) * self.player.end
+
+    def place_of(self, at: float) -> float:
+        """Where a moment stands."""
+        frame = self._frame()
+        return frame.left() + frame.width() * (at / self.player.end if self.player.end else 0.0)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        colors = theme()
+        frame = self._frame()
+        painter.setPen(QPen(colors.border, 1))
+        painter.setBrush(colors.base)
+        painter.drawRoundedRect(frame, 5, 5)
+        recording = self.player.recording
+        if not self.player.end:
+            return
+        here = self.place_of(self.player.at)
+        played = QRectF(frame)
+        played.setRight(here)
+        painter.setClipRect(frame.adjusted(1, 1, -1, -1))
+        painter.fillRect(played, clear(colors.accent, 34))
+        if recording is not None:
+            self._paint_silhouette(painter, recording, frame, played)
+            painter.setPen(QPen(colors.error, 1.4))
+            for spill in recording.spills[:2000]:
+                x = self.place_of(spill.time)
+                painter.drawLine(QPointF(x, frame.bottom() - 6), QPointF(x, frame.bottom()))
+        painter.setClipping(False)
+        if recording is not None and recording.damage is not None:
+            painter.setPen(QPen(colors.error, 3))
+            painter.drawLine(frame.topRight(), frame.bottomRight())
+        painter.setPen(QPen(colors.accent, 2))
+        painter.drawLine(QPointF(here, frame.top() - 2), QPointF(here, frame.bottom() + 2))
+        painter.setPen(QPen(colors.base, 2))
+        painter.setBrush(colors.accent)
+        painter.drawEllipse(QPointF(here, frame.center().y()), 7, 7)
+        if self.hasFocus():
+            painter.setPen(QPen(colors.accent, 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(frame, 5, 5)
+
+    def _paint_silhouette(self, painter: QPainter, recording: RunRecording, frame: QRectF, played: QRectF) -> None:
+        times = recording.snapshots["time"]
+        values = recording.snapshots["bytes"][: len(times)]
+        kept = peaks(values, max(64, int(frame.width())))
+        top = float(values.max()) if len(values) else 0.0
+        if top <= 0:
+            return
+        xs = frame.left() + frame.width() * times[kept] / self.player.end
+        ys = frame.bottom() - (frame.height() - 4) * values[kept] / top
+        points = [QPointF(x, y) for x, y in zip(xs.tolist(), ys.tolist(), strict=True)]
+        shape = QPolygonF([QPointF(points[0].x(), frame.bottom()), *points, QPointF(points[-1].x(), frame.bottom())])
+        painter.setPen(Qt.PenStyle.NoPen)
+        for part, color in ((frame, clear(theme().muted, 70)), (played, clear(theme().accent, 150))):
+            painter.save()
+            painter.setClipRect(part, Qt.ClipOperation.IntersectClip)
+            painter.setBrush(QColor(color))
+            painter.drawPolygon(shape)
+            painter.restore()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self.player.pause()
+        self.player.seek(self.time_at(event.position().x()))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self.player.seek(self.time_at(event.position().x()))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        step = self.player.end / 100
+        match event.key():
+            case Qt.Key.Key_Left:
+                self.player.seek(self.player.at - step)
+            case Qt.Key.Key_Right:
+                self.player.seek(self.player.at + step)
+            case Qt.Key.Key_Home:
+                self.player.seek(0.0)
+            case Qt.Key.Key_End:
+                self.player.follow()
+            case Qt.Key.Key_Space:
+                if self.player.playing:
+                    self.player.pause()
+                else:
+                    self.player.play()
+            case _:
+                super().keyPressEvent(event)
+
+
+class Scrubber(QWidget):
+    """The bar below the canvas that moves through a run."""
+
+    def __init__(self, player: Player) -> None:
+        super().__init__()
+        self.player = player
+        self.setObjectName("scrubber")
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(10, 4, 10, 4)
+        layout.setSpacing(4)
+        self.back = self._button("step_back", tr("The decision before"), lambda: player.to_decision(-1))
+        self.backwards = self._button("play_back", tr("Play backwards"), lambda: self._play(-1))
+        self.play = self._button("play", tr("Play"), lambda: self._play(1))
+        self.on = self._button("step_on", tr("The next decision"), lambda: player.to_decision(1))
+        self.speed = QComboBox()
+        self.speed.setToolTip(tr("Seconds of the run in one second of ours"))
+        for speed in SPEEDS:
+            self.speed.addItem(f"{speed:g} ×", speed)
+        self.speed.setCurrentIndex(SPEEDS.index(1.0))
+        self.speed.currentIndexChanged.connect(lambda _: player.set_speed(self.speed.currentData()))
+        self.strip = Strip(player)
+        self.clock = QLabel()
+        self.clock.setMinimumWidth(136)
+        self.clock.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.live = self._button("live", tr("Follow the end of the run"), player.follow)
+        self.live.setCheckable(True)
+        for widget in (self.back, self.backwards, self.play, self.on, self.speed):
+            layout.addWidget(widget)
+        layout.addWidget(self.strip, 1)
+        layout.addWidget(self.clock)
+        layout.addWidget(self.live)
+        player.ticked.connect(self._tell)
+        player.changed.connect(self._tell)
+        themes().changed.connect(self._restyle)
+        self._restyle()
+
+    def _button(self, icon: str, tip: str, act: object) -> QToolButton:
+        button = QToolButton()
+        button.setProperty("icon_name", icon)
+        button.setIconSize(QSize(18, 18))
+        button.setToolTip(tip)
+        button.setAccessibleName(tip)
+        button.clicked.connect(act)
+        return button
+
+    def _play(self, direction: int) -> None:
+        if self.player.playing == direction:
+            self.player.pause()
+        else:
+            self.player.play(direction)
+
+    def _restyle(self) -> None:
+        for button in (self.back, self.backwards, self.play, self.on, self.live):
+            button.setIcon(action_icon(button.property("icon_name")))
+        self._tell()
+
+    def _tell(self) -> None:
+        player = self.player
+        for button, icon, direction in ((self.play, "play", 1), (self.backwards, "play_back", -1)):
+            name = "pause" if player.playing == direction else icon
+            if button.property("icon_name") != name:
+                button.setProperty("icon_name", name)
+                button.setIcon(action_icon(name))
+        self.live.setChecked(player.following)
+        self.clock.setText(f"{seconds_text(player.at)} / {seconds_text(player.end)}")

@@ -1,0 +1,70 @@
+"""How long the runs of a workflow took, over time: a small plot in the panel of runs."""
+
+from __future__ import annotations
+
+import pyqtgraph as pg
+
+from designer.text import tr
+from designer.theme.theme import theme, themes
+from engine.store import RunRecord
+
+
+class Trend(pg.PlotWidget):
+    """The seconds of a workflow's runs, in the order they were begun; a mark for each, by policy."""
+
+    SYMBOLS = ("o", "s", "t", "d", "star", "+")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setMinimumWidth(220)
+        self.setMenuEnabled(False)
+        self.setMouseEnabled(x=False, y=False)
+        self.hideButtons()
+        self.runs: list[RunRecord] = []
+        self._name = ""
+        themes().changed.connect(self._draw)
+        self._draw()
+
+    def show_runs(self, name: str, runs: list[RunRecord]) -> None:
+        """Show the runs of a workflow that came to an end."""
+        self._name = name
+        ended = [run for run in runs if run.seconds is not None and run.status in ("done", "simulated")]
+        self.runs = sorted(ended, key=lambda run: run.started)
+        self._draw()
+
+    def _draw(self) -> None:
+        colors = theme()
+        item = self.getPlotItem()
+        item.clear()
+        self.setBackground(colors.base)
+        for side in ("left", "bottom"):
+            axis = item.getAxis(side)
+            axis.setPen(pg.mkPen(colors.border))
+            axis.setTextPen(pg.mkPen(colors.muted))
+        item.setLabel("left", tr("seconds"), color=colors.muted.name())
+        item.setLabel("bottom", tr("run, oldest first"), color=colors.muted.name())
+        item.setTitle(self._name or None, color=colors.text.name(), size="9pt")
+        if item.legend is None:
+            item.addLegend(offset=(-4, 4), labelTextSize="8pt")
+        item.legend.setLabelTextColor(colors.muted)
+        item.legend.clear()
+        item.getAxis("bottom").setTickSpacing(max(1, len(self.runs) // 8), 1)
+        kinds: dict[str, list[int]] = {}
+        for at, run in enumerate(self.runs):
+            simulated = " (simulated)" if run.status == "simulated" else ""
+            kinds.setdefault(f"{run.policy}, {run.granularity}{simulated}", []).append(at)
+        for number, (kind, places) in enumerate(sorted(kinds.items())):
+            color = colors.region(number)
+            seconds = [self.runs[at].seconds or 0.0 for at in places]
+            item.plot(
+                [at + 1 for at in places],
+                seconds,
+                pen=pg.mkPen(color, width=1.5),
+                symbol=self.SYMBOLS[number % len(self.SYMBOLS)],
+                symbolBrush=color,
+                symbolPen=None,
+                symbolSize=8,
+                name=kind,
+            )
+        item.getViewBox().setLimits(yMin=0)
+        item.enableAutoRange()

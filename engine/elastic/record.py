@@ -1,0 +1,147 @@
+"""An elastic run's folder, log and record: the same for simulated and live ones."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from engine.elastic.decision import Stage
+from engine.errors import BadInput, PapilioError, RunCancelled
+from engine.events import Event, EventLog, LimitsSet, RunFinished, RunStarted
+from engine.model.elastic import Elastic
+from engine.model.file import WorkflowFile, to_yaml
+from engine.store import MetadataStore, RunRecord
+from engine.store.runs import also_to, new_run_id, run_folder
+
+POLICY = "elastic"
+_FLOW = list(Stage)
+
+
+def limits_of(file: WorkflowFile) -> Elastic:
+    """The limits that a workflow file states; a file without them is refused."""
+    if file.workflow.elastic is None:
+        raise BadInput(f"{file.path}: has no `elastic` section, so there are no limits to keep")
+    return file.workflow.elastic
+
+
+def limits_event(limits: Elastic, moment: float) -> LimitsSet:
+    """The limits as a panel draws them: each stage's measure with its line."""
+    warehouse = limits.warehouse
+    by_query = warehouse.load_limit_s is None and warehouse.query_limit_s is not None
+    measures: dict[Stage, tuple[str, str, float | None]] = {
+        Stage.EXTRACTION: ("extraction time", "s", limits.extraction.longest_s),
+        Stage.TRANSFORMATION: ("queue", "MB", limits.transformation.limit_mb),
+        Stage.BUFFER: ("memory", "MB", limits.buffer.memory_mb),
+        Stage.SWITCH: ("data rate", "rows/s", limits.switch.limit_rows_s),
+        Stage.WAREHOUSE: ("query time", "s", warehouse.query_limit_s)
+        if by_query
+        else ("load time", "s", warehouse.load_limit_s),
+    }
+    stages = {}
+    for stage, (measure, unit, limit) in measures.items():
+        nodes = getattr(limits, stage.value).nodes
+        stages[stage.value] = {"measure": measure, "unit": unit, "limit": limit, "min": nodes.min, "max": nodes.max}
+    return LimitsSet(time=moment, pool=limits.pool, stages=stages)
+
+
+class ElasticRecord:
+    """Keeps what is worth keeping of an elastic run: events, summary, a line in the history."""
+
+    def __init__(
+        self,
+        file: WorkflowFile,
+        *,
+        backend: str,
+        master: str | None = None,
+        folder: Path | None = None,
+        store: str | None = None,
+        events: str | None = None,
+        listener: Callable[[Event], None] | None = None,
+    ) -> None:
+        self.file = file
+        self.limits = limits_of(file)
+        self.started = datetime.now(UTC)
+        self.zero = self.started.timestamp()
+        self.run = new_run_id(self.started)
+        self.summary: dict[str, Any] = {"run": self.run, "status": "running", "policy": POLICY, "backend": backend}
+        self.seconds = 0.0  # how long it took, on its own clock
+        self._backend, self._master = backend, master
+        self._given, self._store, self._events, self._listener = folder, store, events, listener
+        self._cleanup = contextlib.ExitStack()
+
+    def __enter__(self) -> ElasticRecord:
+        self.folder = run_folder(self._given, self.run)
+        self.log = EventLog(self.folder / "events.jsonl", self._listener)
+        self._cleanup.callback(self.log.close)
+        if self._events:
+            self.log.listen(also_to(self._events, self._cleanup))
+        workflow = self.file.workflow
+        (self.folder / "workflow.butterfly.yaml").write_text(to_yaml(workflow), encoding="utf-8")
+        units = {
+            stage.value: {"nodes": [], "reads": [_FLOW[number - 1].value] if number else []}
+            for number, stage in enumerate(_FLOW)
+        }
+        self.log.add(
+            RunStarted(
+                time=self.zero,
+                run=self.run,
+                workflow=self.name,
+                file=str(self.file.path),
+                content_hash=workflow.content_hash(),
+                policy=POLICY,
+                granularity="stage",
+                backend=self._backend,
+                master=self._master,
+                nodes={},
+                edges=[],
+                units=units,
+            )
+        )
+        self.log.add(limits_event(self.limits, self.zero))
+        self._keep("running", None)
+        return self
+
+    @property
+    def name(self) -> str:
+        """The workflow's name."""
+        return self.file.workflow.name or self.file.path.name.partition(".")[0]
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._cleanup:
+            status = "simulated" if self._backend == "simulated" else "done"
+            if error is not None:
+                cancelled = isinstance(error, (RunCancelled, KeyboardInterrupt))
+                status = "cancelled" if cancelled else "failed"
+            self.summary |= {"status": status, "seconds": round(self.seconds, 3), "folder": str(self.folder)}
+            ended = "done" if error is None else status
+            reason = str(error) if error is not None else None
+            self.log.add(RunFinished(time=self.zero + self.seconds, status=ended, seconds=self.seconds, reason=reason))
+            text = json.dumps(self.summary, indent=2, default=str)
+            (self.folder / "summary.json").write_text(text, encoding="utf-8")
+            self._keep(status, datetime.now(UTC))
+
+    def _keep(self, status: str, finished: datetime | None) -> None:
+        """Write the run down in the store. A store that cannot be written must not stop the run."""
+        record = RunRecord(
+            run=self.run,
+            workflow=self.name,
+            file=str(self.file.path),
+            content_hash=self.file.workflow.content_hash(),
+            status=status,
+            started=self.started,
+            finished=finished,
+            policy=POLICY,
+            granularity="stage",
+            master=self._master or self._backend,
+            folder=str(self.folder),
+            summary=json.loads(json.dumps(self.summary, default=str)),
+        )
+        with contextlib.suppress(PapilioError), MetadataStore(self._store) as opened:
+            opened.put_run(record)

@@ -1,0 +1,216 @@
+"""The automatic scaler (elastic, figure 1, component 13): samples in, orders out, no I/O.
+
+Each stage is decided on its own. After a change it is left alone until it has settled; a node is removed only when the
+condition has held without a break. The nodes of all stages come from one pool of ready nodes and go back to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from engine.elastic.decision import Action, Decision, Stage
+from engine.elastic.stages import buffer, extraction, switch, transformation, warehouse
+from engine.model.elastic import Elastic, StageNodes
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the scaler looks at: of each stage the measure that decides, node by node."""
+
+    extraction_s: Sequence[float] = ()
+    queues_mb: Sequence[float] = ()
+    memory_mb: Sequence[float] = ()
+    disk_mb: Sequence[float] = ()
+    switch_rows_s: Sequence[float] = ()
+    load_s: float | None = None
+    query_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Start:
+    """Take nodes from the pool and put them to work in a stage."""
+
+    stage: Stage
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Set nodes of a stage on standby; their work goes to others. No numbers: any of them."""
+
+    stage: Stage
+    number: int
+    reason: str
+    leaves: tuple[int, ...] = ()
+    takes_over: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Unreachable:
+    """A limit cannot be kept: no node is ready, or the stage may have no more. Told once; everything goes on."""
+
+    stage: Stage
+    reason: str
+
+
+Order = Start | Stop | Unreachable
+
+
+@dataclass
+class StageState:
+    """What the scaler knows of a stage."""
+
+    limits: StageNodes
+    nodes: int
+    starting: int = 0
+    stopping: int = 0
+    quiet_until: float = -math.inf
+    low_since: float | None = None
+    told: bool = False  # that its limit is unreachable
+
+    @property
+    def most(self) -> float:
+        """How many nodes it may have."""
+        return math.inf if self.limits.max is None else self.limits.max
+
+
+@dataclass
+class Scaler:
+    """Decides for all stages. Whoever carries the orders out reports back: started, failed, stopped or lost."""
+
+    limits: Elastic
+    stages: dict[Stage, StageState] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stages = {
+            stage: StageState(nodes, nodes.min)
+            for stage in Stage
+            for nodes in (getattr(self.limits, stage.value).nodes,)
+        }
+
+    @property
+    def ready(self) -> int:
+        """The nodes in the pool that no stage has."""
+        return self.limits.pool - sum(state.nodes + state.starting for state in self.stages.values())
+
+    def nodes(self) -> dict[str, int]:
+        """The nodes at work in each stage."""
+        return {stage.value: state.nodes for stage, state in self.stages.items()}
+
+    # -- deciding
+
+    def sample(self, now: float, sample: Sample) -> list[Order]:
+        """What is to be done after a look at the stages."""
+        orders = []
+        for stage, state in self.stages.items():
+            if state.starting or state.stopping or now < state.quiet_until:
+                # What is measured now is still of the old nodes.
+                state.low_since = None
+                continue
+            order = self._decided(stage, state, self._decide(stage, sample), now)
+            if order is not None:
+                orders.append(order)
+        return orders
+
+    def _decide(self, stage: Stage, sample: Sample) -> Decision:
+        limits = self.limits
+        match stage:
+            case Stage.EXTRACTION:
+                return extraction.decide(sample.extraction_s, limits.extraction)
+            case Stage.TRANSFORMATION:
+                return transformation.decide(sample.queues_mb, limits.transformation)
+            case Stage.BUFFER:
+                return buffer.decide(sample.memory_mb, sample.disk_mb, limits.buffer)
+            case Stage.SWITCH:
+                return switch.decide(sample.switch_rows_s, limits.switch)
+            case Stage.WAREHOUSE:
+                return warehouse.decide(sample.load_s, sample.query_s, limits.warehouse)
+
+    def _decided(self, stage: Stage, state: StageState, decision: Decision, now: float) -> Order | None:
+        if decision.action is not Action.IN:
+            state.low_since = None
+        if decision.action is not Action.OUT:
+            state.told = False
+        if decision.action is Action.OUT:
+            return self._out(stage, state, decision)
+        if decision.action is Action.IN and state.nodes > state.limits.min:
+            return self._in(stage, state, decision, now)
+        return None
+
+    def _out(self, stage: Stage, state: StageState, decision: Decision) -> Order | None:
+        wanted = max(1, math.ceil(self.limits.step_share * state.nodes))
+        number = int(min(wanted, self.ready, state.most - state.nodes))
+        if number > 0:
+            state.starting = number
+            state.told = False
+            return Start(stage, number, decision.reason)
+        if state.told:
+            return None
+        state.told = True
+        why = (
+            f"the {stage.value} may have {state.nodes} nodes at most"
+            if state.nodes >= state.most
+            else f"no node is ready: all {self.limits.pool} of the pool are at work"
+        )
+        return Unreachable(stage, f"{decision.reason}; {why}")
+
+    def _in(self, stage: Stage, state: StageState, decision: Decision, now: float) -> Order | None:
+        if state.low_since is None:
+            state.low_since = now
+        hold = self.limits.hold_s if decision.hold_s is None else decision.hold_s
+        if now - state.low_since < hold:
+            return None
+        state.low_since = None
+        # Half of the nodes at most: the others then have twice as much each, which is within the limit.
+        wanted = max(1, math.floor(min(self.limits.step_share, 0.5) * state.nodes))
+        able = len(decision.leaves) or wanted
+        number = min(wanted, able, state.nodes - state.limits.min)
+        state.stopping = number
+        reason = f"{decision.reason}, for {hold:g} s"
+        return Stop(stage, number, reason, decision.leaves[:number], decision.takes_over[:number])
+
+    # -- what became of it
+
+    def started(self, stage: Stage, now: float, number: int = 1) -> None:
+        """Nodes that were started are at work."""
+        state = self.stages[stage]
+        state.starting -= number
+        state.nodes += number
+        self._settle(state, now)
+
+    def failed(self, stage: Stage, now: float, number: int = 1) -> None:
+        """Nodes did not start; they are in the pool again, and after the settling time another try is made."""
+        state = self.stages[stage]
+        state.starting -= number
+        self._settle(state, now)
+
+    def stopped(self, stage: Stage, now: float, number: int = 1) -> None:
+        """Nodes are on standby: the pool has them again."""
+        state = self.stages[stage]
+        state.stopping -= number
+        state.nodes -= number
+        self._settle(state, now)
+
+    def lost(self, stage: Stage, reason: str) -> Start:
+        """A node died: it is replaced at once, out of turn. The machine that it ran on is ready for another."""
+        state = self.stages[stage]
+        state.nodes -= 1
+        state.starting += 1
+        state.low_since = None
+        return Start(stage, 1, f"{reason}: it is replaced")
+
+    def _settle(self, state: StageState, now: float) -> None:
+        state.quiet_until = now + self.limits.settle_s
+        state.low_since = None
+
+    def check(self) -> None:
+        """What always holds; for tests."""
+        assert self.ready >= 0
+        for state in self.stages.values():
+            assert state.starting >= 0
+            assert state.stopping >= 0
+            assert state.nodes + state.starting <= state.most
+            assert state.nodes + state.starting - state.stopping >= state.limits.min

@@ -1,0 +1,74 @@
+"""Numbers that grow at their end: columns of one table, kept as one array each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Columns:
+    """Columns of numbers with one row for each thing that happened.
+
+    One thread may add while another reads: a reader sees whole rows only, because the count grows last.
+    """
+
+    def __init__(self, *names: str) -> None:
+        self._place = {name: place for place, name in enumerate(names)}
+        self._data = np.empty((len(names), 16))
+        self.count = 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, name: str) -> Floats:
+        count = self.count  # before the array: a longer one has the same beginning
+        return self._data[self._place[name], :count]
+
+    def add(self, rows: Floats) -> None:
+        """More rows: an array with a line for each column."""
+        count = self.count + rows.shape[1]
+        if count > self._data.shape[1]:
+            data = np.empty((len(self._place), max(count, 2 * self._data.shape[1])))
+            data[:, : self.count] = self._data[:, : self.count]
+            self._data = data
+        self._data[:, self.count : count] = rows
+        self.count = count
+
+    def add_row(self, *values: float) -> None:
+        """One more row."""
+        self.add(np.array(values)[:, None])
+
+    def last(self, name: str) -> float:
+        """The newest value of a column; 0 where there is none."""
+        return float(self[name][-1]) if self.count else 0.0
+
+    def at(self, name: str, row: int) -> float:
+        """A value; 0 in front of the first row."""
+        return float(self._data[self._place[name], row]) if row >= 0 else 0.0
+
+
+class Names:
+    """Names by number, in the order in which they were first heard."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.numbers: dict[str, int] = {}
+        self.names: list[str] = []
+        for name in names:
+            self.number(name)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def number(self, name: str) -> int:
+        """The number of a name; a new one gets the next."""
+        found = self.numbers.get(name)
+        if found is None:
+            found = len(self.names)
+            self.names.append(name)
+            self.numbers[name] = found
+        return found

@@ -1,0 +1,58 @@
+"""The turns of one unit, with running sums: what it had done by any moment is found, not counted again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.recording.columns import Columns, Floats
+
+SUMS = ("turns", "packs_in", "rows_in", "packs_out", "rows_out", "seconds", "active")
+
+
+class Lane(Columns):
+    """Turns in the order of time: when each began and ended, and the sums up to its end.
+
+    `seconds` is what the unit worked, `active` what passed between the decision and the end of the turn.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("begin", "end", *SUMS)
+
+    def add_turns(self, turns: Floats) -> None:
+        """Turns as an array: begin, end, turns, packs in, rows in, packs out, rows out, seconds; one column each."""
+        begin = np.maximum(turns[0], self.last("end"))
+        end = np.maximum(turns[1], begin)
+        rows = np.empty((9, turns.shape[1]))
+        rows[0], rows[1] = begin, end
+        rows[2:8], rows[8] = turns[2:], end - begin
+        sums = np.cumsum(rows[2:], axis=1)
+        if self.count:
+            sums += self._data[2:, self.count - 1 : self.count]
+        rows[2:] = sums
+        self.add(rows)
+
+    def ended(self, at: float) -> int:
+        """How many turns had ended by a moment."""
+        return int(np.searchsorted(self["end"], at, side="right"))
+
+    def grown(self, name: str, at: Floats) -> Floats:
+        """A sum at each of these moments, as if it grew evenly during a turn."""
+        end, begin, total = self["end"], self["begin"], self[name]
+        count = min(len(end), len(begin), len(total))
+        if not count:
+            return np.zeros(len(at))
+        place = np.searchsorted(end[:count], at, side="right")
+        inside = np.minimum(place, count - 1)
+        before = np.where(place > 0, total[np.maximum(place, 1) - 1], 0.0)
+        length = end[inside] - begin[inside]
+        part = np.clip((at - begin[inside]) / np.where(length > 0, length, 1.0), 0.0, 1.0)
+        part = np.where((place < count) & (length > 0), part, 0.0)
+        return before + part * (total[inside] - before) * (place < count)
+
+    def within(self, start: float, stop: float) -> tuple[Floats, Floats]:
+        """Begin and end of the turns that touch a span of time."""
+        begin, end = self["begin"], self["end"]
+        count = min(len(begin), len(end))
+        first = int(np.searchsorted(end[:count], start, side="left"))
+        last = int(np.searchsorted(begin[:count], stop, side="right"))
+        return begin[first:last], end[first:last]

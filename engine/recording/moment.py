@@ -1,0 +1,227 @@
+"""The state of a run at a moment: found in the lanes' running sums, and folded from the rarer events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.events import (
+    Event,
+    NodeCounted,
+    QueueSpilled,
+    RunFinished,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    TargetCommitted,
+    UnitFailed,
+    UnitFinished,
+    UnitProgress,
+    UnitStarted,
+)
+from engine.recording.lane import Lane
+from engine.recording.state import NodeState, QueueState, RunState, State, UnitState
+
+if TYPE_CHECKING:
+    from engine.recording.recording import RunRecording
+
+WINDOW_S = 2.0  # over which a rate is taken
+EVERY = 256  # events between two checkpoints
+
+
+@dataclass
+class Told:
+    """What the events outside the lanes have said so far."""
+
+    status: str = "running"
+    reason: str | None = None
+    begun: set[str] = field(default_factory=set)
+    finished: dict[str, int | None] = field(default_factory=dict)  # unit → its rows
+    failed: dict[str, tuple[str | None, str]] = field(default_factory=dict)  # unit → node, reason
+    progress: dict[str, float] = field(default_factory=dict)
+    counted: dict[str, NodeCounted] = field(default_factory=dict)
+    committed: dict[str, int] = field(default_factory=dict)
+    capacity: dict[str, int] = field(default_factory=dict)  # of queues that spill
+    emptied: bool = False  # a run that is done has left nothing in its queues
+
+    def copy(self) -> Told:
+        """The same, to go on from."""
+        return replace(
+            self,
+            begun=set(self.begun),
+            finished=dict(self.finished),
+            failed=dict(self.failed),
+            progress=dict(self.progress),
+            counted=dict(self.counted),
+            committed=dict(self.committed),
+            capacity=dict(self.capacity),
+        )
+
+    def take(self, event: Event) -> None:
+        """One event more."""
+        match event:
+            case UnitProgress():
+                self.progress[event.unit] = event.tasks_done / max(1, event.tasks_total)
+            case NodeCounted():
+                self.counted[event.node] = event
+            case UnitStarted():
+                self.begun.add(event.unit)
+            case UnitFinished():
+                self.finished[event.unit] = event.rows
+                self.progress.pop(event.unit, None)
+            case UnitFailed():
+                self.failed[event.unit] = (event.node, event.reason)
+            case TargetCommitted():
+                self.committed[event.node] = event.rows
+            case QueueSpilled():
+                self.capacity[event.queue] = event.packs
+            case RunPaused():
+                self.status = "paused"
+            case RunResumed():
+                self.status = "running"
+            case RunFinished():
+                self.status, self.reason = event.status, event.reason
+                self.emptied = event.status == "done"
+            case RunStarted():
+                self.status, self.reason, self.emptied = "running", None, False
+                self.failed.clear()
+
+
+class Checkpoints:
+    """What had been told by any moment, from checkpoints."""
+
+    def __init__(self) -> None:
+        self._checkpoints: list[Told] = [Told()]
+
+    def after(self, events: list[Event], count: int) -> Told:
+        """After the first `count` of these events; they only grow."""
+        while len(self._checkpoints) * EVERY <= count:
+            last = self._checkpoints[-1].copy()
+            done = (len(self._checkpoints) - 1) * EVERY
+            for event in events[done : done + EVERY]:
+                last.take(event)
+            self._checkpoints.append(last)
+        place = count // EVERY
+        told = self._checkpoints[place].copy()
+        for event in events[place * EVERY : count]:
+            told.take(event)
+        return told
+
+
+def state_at(recording: RunRecording, at: float) -> RunState:
+    """Every node and every queue of a run at a moment."""
+    told = recording.told_at(at)
+    names = recording.units.names
+    units = {
+        names[number]: _unit(lane, names[number], at, recording, told)
+        for number, lane in enumerate(recording.lanes[: len(names)])
+    }
+    shot = recording.snapshot_at(at)
+    memory = disk = 0
+    if shot >= 0 and not told.emptied:
+        memory, disk = int(recording.snapshots["memory"][shot]), int(recording.snapshots["disk"][shot])
+    return RunState(
+        at,
+        told.status,
+        told.reason,
+        units,
+        _nodes(recording, units, told),
+        _queues(recording, shot, told),
+        memory,
+        disk,
+        told.committed,
+    )
+
+
+def _unit(lane: Lane, name: str, at: float, recording: RunRecording, told: Told) -> UnitState:
+    ended = lane.ended(at)
+    begin = lane["begin"]
+    since = None
+    if ended < len(begin):
+        if begin[ended] <= at:
+            since = float(begin[ended])
+    else:
+        open_ = recording.open.get(name)
+        if open_ is not None and open_ <= at:
+            since = open_
+    turns = int(lane.at("turns", ended - 1))
+    message = None
+    if name in told.failed:
+        state, message = State.FAILED, told.failed[name][1]
+    elif name in told.finished or told.status == "done":
+        state = State.FINISHED
+    elif since is not None:
+        state = State.RUNNING
+    else:
+        state = State.STALLED if turns or name in told.begun else State.WAITING
+    rate = 0.0
+    if turns or since is not None:
+        sums = "rows_in" if lane.at("rows_in", len(lane) - 1) else "rows_out"
+        window = min(WINDOW_S, at) or WINDOW_S
+        before, now = lane.grown(sums, np.array((at - window, at)))
+        rate = float(now - before) / window
+    return UnitState(
+        state,
+        since if state is State.RUNNING else None,
+        turns,
+        int(lane.at("packs_in", ended - 1)),
+        int(lane.at("rows_in", ended - 1)),
+        int(lane.at("packs_out", ended - 1)),
+        int(lane.at("rows_out", ended - 1)),
+        lane.at("seconds", ended - 1),
+        rate,
+        told.progress.get(name) if state is State.RUNNING else None,
+        message,
+    )
+
+
+def _nodes(recording: RunRecording, units: dict[str, UnitState], told: Told) -> dict[str, NodeState]:
+    started = recording.started
+    if started is None:
+        return {}
+    label = "simulated" if started.backend == "simulated" else "exact"
+    nodes = {}
+    for node, facts in started.nodes.items():
+        unit = recording.units_of.get(node)
+        of = units.get(unit) if unit is not None else None
+        if unit is None or of is None:
+            nodes[node] = NodeState(State.WAITING, None, None, None, None)
+            continue
+        members = started.units[unit]["nodes"] if unit in started.units else [node]
+        rows_in = rows_out = None
+        count: str | None = None
+        counted = told.counted.get(node)
+        if counted is not None:
+            rows_in, rows_out, count = counted.rows_in, counted.rows_out, counted.count
+        elif len(members) == 1 and of.turns and started.queues:
+            rows_in, rows_out, count = of.rows_in, of.rows_out, label
+            if facts.get("role") == "source":
+                rows_in = 0
+            elif facts.get("role") == "target":
+                rows_out = rows_in  # what it holds, whoever reads it
+        message = of.message
+        if message is not None and told.failed[unit][0] not in (None, node):
+            message = None  # another node of the unit is to blame
+        state = of.state
+        if of.state is State.FAILED and message is None:
+            state = State.STALLED
+        rate = of.rows_per_second if len(members) == 1 else None
+        nodes[node] = NodeState(state, rows_in, rows_out, count, rate, message)
+    return nodes
+
+
+def _queues(recording: RunRecording, shot: int, told: Told) -> dict[str, QueueState]:
+    capacity = recording.capacities()
+    names = recording.queues.names
+    queues = {
+        name: QueueState(0, 0, 0, told.capacity.get(name, capacity.get(name))) for name in (*capacity, *names)
+    }  # fmt: skip
+    if told.emptied:
+        return queues
+    which, held = recording.held_in(shot)
+    for number, packs, rows, size in zip(which.tolist(), *held.tolist(), strict=True):
+        name = names[int(number)]
+        queues[name] = QueueState(int(packs), int(rows), int(size), told.capacity.get(name, capacity.get(name)))
+    return queues

@@ -1,0 +1,196 @@
+"""The recording of a run: read from its event log as that grows, asked about any moment of it."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.events import Event, RunFinished, RunStarted, SparkJob
+from engine.recording.columns import Columns, Floats, Names
+from engine.recording.lane import Lane
+from engine.recording.lines import LineReader
+from engine.recording.moment import Checkpoints, Told, state_at
+from engine.recording.part import Part
+from engine.recording.state import Decision, RunState, Spill
+
+PART_BYTES = 1 << 20  # read at a time: some milliseconds, so that a window stays alive beside it
+
+
+class RunRecording:
+    """A run as its log tells it. Times are seconds since its first event, in the order of the log.
+
+    `read` takes what the log has grown by; one thread may read while another asks.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.started: RunStarted | None = None
+        self.finished: RunFinished | None = None
+        self.damage: str | None = None  # where the log ends to make sense
+        self.cut_off = False  # the last line is not whole, or not whole yet
+        self.count = 0  # events
+        self.begin = 0.0  # seconds since 1970
+        self.end = 0.0  # of the newest event
+        self.units = Names()
+        self.queues = Names()
+        self.tables = Names()
+        self.lanes: list[Lane] = []  # by unit
+        self.decisions = Columns("time", "unit", "activation", "offset", "bytes")
+        self.snapshots = Columns("time", "packs", "rows", "bytes", "memory", "disk", "running", "first", "last")
+        self.held = Columns("queue", "packs", "rows", "bytes")  # of snapshots, from `first` to `last`
+        self.staleness = Columns("time", "table", "staleness")
+        self.bounds: dict[str, float] = {}  # table → the staleness that it should not exceed
+        self.spills: list[Spill] = []
+        self.events: list[Event] = []  # all that no column holds, in order
+        self.event_times: list[float] = []
+        self.jobs: dict[int, SparkJob] = {}
+        self.remarks: list[tuple[float, str]] = []
+        self.open: dict[str, float] = {}  # unit → when its turn began that has not ended
+        self.units_of: dict[str, str] = {}  # node → unit
+        self._reader = LineReader()
+        self._checkpoints = Checkpoints()
+        self._offset = 0
+        self._lines = 0
+
+    @classmethod
+    def load(cls, path: Path) -> RunRecording:
+        """All that a log holds now; `path` is a log or the folder of a run."""
+        recording = cls(path / "events.jsonl" if path.is_dir() else path)
+        while recording.read():
+            pass
+        return recording
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """Events of kinds that nobody here knows, and how many of each."""
+        return self._reader.skipped
+
+    @property
+    def status(self) -> str:
+        """running, or how the run ended."""
+        return self.finished.status if self.finished else "running"
+
+    @property
+    def policy(self) -> str:
+        """The policy it runs under."""
+        return (self.started.policy if self.started else None) or "none"
+
+    @property
+    def name(self) -> str:
+        """The run's own name."""
+        return self.started.run if self.started else self.path.parent.name
+
+    @property
+    def bytes_read(self) -> int:
+        """How far into the log."""
+        return self._offset
+
+    # -- reading
+
+    def read(self, most: int = PART_BYTES) -> int:
+        """Take the next whole lines of the log; returns how many. 0: nothing new, or a damaged line."""
+        if self.damage is not None:
+            return 0
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                text = file.read(most)
+                whole = text.rfind(b"\n") + 1
+                while not whole and len(text) == most:  # a line longer than a part
+                    most *= 2
+                    file.seek(self._offset)
+                    text = file.read(most)
+                    whole = text.rfind(b"\n") + 1
+        except FileNotFoundError:
+            return 0
+        if len(text) < most:
+            self.cut_off = whole < len(text)
+        return self.feed(text[:whole]) if whole else 0
+
+    def feed(self, text: bytes) -> int:
+        """Take whole lines."""
+        entries, damaged = self._reader.read(text)
+        part = Part(self, text)
+        stopped = part.take(entries, self._reader)
+        part.close()
+        damaged = damaged if stopped is None else stopped
+        if damaged is not None:
+            place = self._lines + damaged + 1
+            self.damage = f"{self.path}: line {place} is damaged; the events before it are good"
+        taken = text.count(b"\n")
+        self._lines += taken
+        self._offset += len(text)
+        return taken
+
+    def lane(self, unit: str) -> Lane:
+        """The turns of a unit."""
+        number = self.units.number(unit)
+        while len(self.lanes) <= number:
+            self.lanes.append(Lane())
+        return self.lanes[number]
+
+    # -- asking
+
+    def state(self, at: float | None = None) -> RunState:
+        """The run at a moment; left out, now."""
+        return state_at(self, self.end if at is None else at)
+
+    def snapshot_at(self, at: float) -> int:
+        """The number of the last snapshot up to a moment; -1 before the first."""
+        return int(np.searchsorted(self.snapshots["time"], at, side="right")) - 1
+
+    def held_in(self, snapshot: int) -> tuple[Floats, Floats]:
+        """The queues that a snapshot tells about, and what they hold: a line each for packs, rows, bytes."""
+        if snapshot < 0:
+            return np.empty(0), np.empty((3, 0))
+        first, last = int(self.snapshots["first"][snapshot]), int(self.snapshots["last"][snapshot])
+        held = self.held
+        return held["queue"][first:last], np.array([held[name][first:last] for name in ("packs", "rows", "bytes")])
+
+    def decision(self, number: int) -> Decision:
+        """A decision with its candidates, read from the log."""
+        table = self.decisions
+        offset, length = int(table["offset"][number]), int(table["bytes"][number])
+        with self.path.open("rb") as file:
+            file.seek(offset)
+            data: dict[str, Any] = json.loads(file.read(length))
+        return Decision(
+            number,
+            float(table["time"][number]),
+            int(data.get("activation", 0)),
+            str(data["unit"]),
+            str(data.get("step", "")),
+            int(data.get("packs", 0)),
+            str(data.get("policy", "")),
+            str(data.get("group", "")),
+            [(str(unit), float(score)) for unit, score in data.get("candidates", ())],
+        )
+
+    def decision_at(self, at: float) -> int:
+        """The number of the last decision up to a moment; -1 before the first."""
+        return int(np.searchsorted(self.decisions["time"], at, side="right")) - 1
+
+    def told_at(self, at: float) -> Told:
+        """What the events outside the columns had said by a moment."""
+        return self._checkpoints.after(self.events, bisect_right(self.event_times, at))
+
+    def capacities(self) -> dict[str, int | None]:
+        """How many packs each queue may hold, spills aside."""
+        queues = self.started.queues if self.started else {}
+        return {id_: facts.get("capacity_packs") for id_, facts in queues.items()}
+
+    @property
+    def budget_bytes(self) -> int | None:
+        """How much memory all packs may take; None where the log does not say."""
+        given = self.started.settings.get("memory_bytes") if self.started else None
+        return int(given) if given else None
+
+    @property
+    def cores(self) -> int | None:
+        """The cores that the run has, as far as the log says."""
+        given = self.started.settings.get("cores") if self.started else None
+        return int(given) if given else None

@@ -1,0 +1,218 @@
+"""Curves over time from a recording, thinned to what a picture can show: a peak in the log is a peak in the curve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.recording.columns import Floats, Ints
+
+if TYPE_CHECKING:
+    from engine.recording.recording import RunRecording
+
+MEASURES = ("bytes", "packs", "rows")
+
+
+def span(times: Floats, start: float, stop: float) -> slice:
+    """The places of a sorted column that show a span of time: one more on either side, for lines that leave it."""
+    first = int(np.searchsorted(times, start, side="left"))
+    last = int(np.searchsorted(times, stop, side="right"))
+    return slice(max(0, first - 1), min(len(times), last + 1))
+
+
+def peaks(values: Floats, points: int) -> Ints:
+    """At most about `points` places of a curve that keep its shape: the largest and the last of each part."""
+    count = len(values)
+    if count <= points or points < 4:
+        return np.arange(count)
+    parts = points // 2
+    size = -(-count // parts)
+    parts = -(-count // size)
+    padded = np.full(parts * size, -np.inf)
+    padded[:count] = values
+    starts = np.arange(parts) * size
+    largest = padded.reshape(parts, size).argmax(axis=1) + starts
+    lasts = np.minimum(starts + size, count) - 1
+    return np.unique(np.concatenate(([0], largest, lasts)))
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the queues held: a total, and each queue's own, at the same moments."""
+
+    times: Floats
+    total: Floats
+    queues: dict[str, Floats]
+
+
+def memory(recording: RunRecording, measure: str, start: float, stop: float, points: int = 2000) -> Memory:
+    """Packs, rows or bytes in all queues and in each, over a span of time, as the snapshots have them."""
+    shots = recording.snapshots
+    times = shots["time"]
+    places = span(times, start, stop)
+    total = shots[measure][: len(times)][places]
+    kept = peaks(total, points)
+    rows = kept + places.start
+    first, last = shots["first"][rows].astype(np.int64), shots["last"][rows].astype(np.int64)
+    lengths = last - first
+    # The places in `held` of all that the kept snapshots tell, one after the other.
+    column = np.repeat(np.arange(len(rows)), lengths)
+    offsets = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    held = np.repeat(first, lengths) + offsets
+    which = recording.held["queue"][held].astype(np.int64)
+    values = recording.held[measure][held]
+    names = recording.queues.names
+    table = np.zeros((len(names), len(rows)))
+    table[which, column] = values
+    queues = {name: table[number] for number, name in enumerate(names) if table[number].any()}
+    return Memory(times[rows], total[kept], queues)
+
+
+def largest(recording: RunRecording) -> dict[str, float]:
+    """The most bytes that each queue ever held, the largest first."""
+    names = recording.queues.names
+    most = np.zeros(len(names))
+    which, size = recording.held["queue"], recording.held["bytes"]
+    count = min(len(which), len(size))
+    np.maximum.at(most, which[:count].astype(np.int64), size[:count])
+    order = np.argsort(-most, kind="stable").tolist()
+    return {names[number]: float(most[number]) for number in order if most[number] > 0}
+
+
+def activity(recording: RunRecording, edges: Floats) -> NDArray[np.float64]:
+    """For each unit, the part of each span between two edges in which it was active."""
+    widths = np.maximum(np.diff(edges), 1e-12)
+    grid = np.zeros((len(recording.lanes), len(edges) - 1))
+    now, names = recording.end, recording.units.names
+    for number, lane in enumerate(recording.lanes):
+        active = np.diff(lane.grown("active", edges))
+        begun = recording.open.get(names[number])
+        if begun is not None:  # the turn that has not ended yet
+            active = active + np.diff(np.clip(edges, begun, max(now, begun)))
+        grid[number] = active / widths
+    return np.clip(grid, 0.0, 1.0)
+
+
+def rate(recording: RunRecording, unit: str, name: str, edges: Floats) -> Floats:
+    """How much of a sum a unit makes each second, between edges."""
+    lane = recording.lanes[recording.units.numbers[unit]]
+    grown: Floats = np.diff(lane.grown(name, edges)) / np.maximum(np.diff(edges), 1e-12)
+    return grown
+
+
+def staleness(recording: RunRecording, until: float) -> dict[str, tuple[Floats, Floats]]:
+    """The saw teeth of each table: staleness grows with time and falls at a refresh (streaming warehouse, fig. 1)."""
+    told = recording.staleness
+    times = told["time"]
+    count = int(np.searchsorted(times, until, side="right"))
+    times, which, values = times[:count], told["table"][:count], told["staleness"][:count]
+    curves = {}
+    for number, table in enumerate(recording.tables.names):
+        mine = which == number
+        at, fallen = times[mine], values[mine]
+        if not len(at):
+            continue
+        ends = np.append(at[1:], max(until, float(at[-1])))
+        xs = np.column_stack((at, ends)).ravel()
+        ys = np.column_stack((fallen, fallen + ends - at)).ravel()
+        curves[table] = (xs, ys)
+    return curves
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A run in a few numbers. Of the queues: the average over time and the peak, as the snapshots have them."""
+
+    run: str
+    workflow: str
+    policy: str
+    granularity: str
+    backend: str
+    status: str
+    seconds: float
+    activations: int
+    spills: int
+    avg_bytes: float
+    max_bytes: int
+    avg_packs: float
+    max_packs: int
+    avg_rows: float
+    max_rows: int
+    events: int
+
+
+def figures(recording: RunRecording) -> Figures:
+    """What a comparison tells of a run."""
+    shots = recording.snapshots
+    times = shots["time"]
+    average, most = {}, {}
+    lengths = np.diff(times)
+    for measure in MEASURES:
+        values = shots[measure][: len(times)]
+        most[measure] = int(values.max()) if len(values) else 0
+        whole = float(lengths.sum())
+        average[measure] = float((values[:-1] * lengths).sum() / whole) if whole else float(most[measure])
+    started = recording.started
+    return Figures(
+        recording.name,
+        started.workflow if started else "",
+        recording.policy,
+        started.granularity if started else "",
+        started.backend if started else "",
+        recording.status,
+        recording.finished.seconds if recording.finished else recording.end,
+        int(sum(lane.last("turns") for lane in recording.lanes)),
+        len(recording.spills),
+        average["bytes"],
+        most["bytes"],
+        average["packs"],
+        most["packs"],
+        average["rows"],
+        most["rows"],
+        recording.count,
+    )
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a unit did by a moment: how fast, how much it let through, and its part of all the work."""
+
+    unit: str
+    rows_per_second: float  # that it took, of the seconds in which it worked
+    selectivity: float | None  # rows given for each row taken
+    time_share: float
+    seconds: float
+
+
+def shares(recording: RunRecording, at: float) -> list[Share]:
+    """Throughput, selectivity and time share of every unit that had a turn."""
+    found = []
+    for name, lane in zip(recording.units.names, recording.lanes, strict=False):
+        ended = lane.ended(at)
+        seconds = lane.at("seconds", ended - 1)
+        if ended and lane.at("turns", ended - 1):
+            found.append((name, seconds, lane.at("rows_in", ended - 1), lane.at("rows_out", ended - 1)))
+    delivering = _delivering(recording)
+    whole = sum(seconds for _, seconds, _, _ in found) or 1.0
+    return [
+        Share(
+            name,
+            (rows_in or rows_out) / seconds if seconds else 0.0,
+            rows_out / rows_in if rows_in and name not in delivering else None,
+            seconds / whole,
+            seconds,
+        )
+        for name, seconds, rows_in, rows_out in found
+    ]
+
+
+def _delivering(recording: RunRecording) -> set[str]:
+    """The units that end in a target: what they give is not what they let through."""
+    started = recording.started
+    if started is None:
+        return set()
+    targets = {node for node, facts in started.nodes.items() if facts.get("role") == "target"}
+    return {unit for unit, facts in started.units.items() if targets & set(facts.get("nodes", ()))}

@@ -1,0 +1,123 @@
+"""Spark's jobs and stages of a run, as events. From the status store of classic Spark; others have none."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from engine.events import Event, SparkJob
+
+POLL_SECONDS = 0.5
+MOST = 200  # jobs looked at in one go; the others come with the next
+
+
+class JobWatch:
+    """Tells of every job whose group begins with the run's name: when it began, how far it is, how it ended."""
+
+    def __init__(self, spark: SparkSession, run: str) -> None:
+        self._prefix = f"{run}/"
+        self._store: Any = spark.sparkContext._jsc.sc().statusStore()
+        listed = self._store.jobsList(None)
+        self._next = max((listed.apply(at).jobId() for at in range(listed.size())), default=-1) + 1
+        self._open: dict[int, tuple[Any, ...]] = {}  # jobs under way, as they were last told
+
+    def poll(self) -> list[SparkJob]:
+        """What is new since the last look."""
+        told = []
+        for _ in range(MOST):
+            if self._job(self._next) is None:
+                break
+            self._open[self._next] = ()
+            self._next += 1
+        for number in list(self._open):
+            data = self._job(number)
+            event = None if data is None else self._event(number, data)
+            if event is None or event.ended is not None:
+                before = self._open.pop(number)
+            else:
+                before = self._open[number]
+                self._open[number] = _shape(event)
+            if event is not None and before != _shape(event):
+                told.append(event)
+        return told
+
+    def _job(self, number: int) -> Any:
+        try:
+            return self._store.job(number)
+        except Exception:
+            return None  # not there yet, or no longer
+
+    def _event(self, number: int, data: Any) -> SparkJob | None:
+        group = _option(data.jobGroup())
+        if group is None or not group.startswith(self._prefix):
+            return None
+        return SparkJob(
+            job=number,
+            unit=group.removeprefix(self._prefix),
+            status=str(data.status().toString()).lower(),
+            started=_seconds(data.submissionTime()),
+            ended=_seconds(data.completionTime()),
+            stages=[self._stage(data.stageIds().apply(at)) for at in range(data.stageIds().size())],
+        )
+
+    def _stage(self, number: int) -> dict[str, Any]:
+        try:
+            stage = self._store.lastStageAttempt(number)
+        except Exception:
+            return {"stage": number, "name": "", "tasks": 0, "tasks_done": 0, "status": "skipped"}
+        return {
+            "stage": number,
+            "name": str(stage.name()).partition(" at ")[0],
+            "tasks": stage.numTasks(),
+            "tasks_done": stage.numCompleteTasks(),
+            "status": str(stage.status().toString()).lower(),
+        }
+
+
+@contextlib.contextmanager
+def jobs_told(spark: SparkSession, run: str, tell: Callable[[Event], None]) -> Iterator[None]:
+    """While this lasts, the jobs of a run are told as events."""
+    try:
+        watch = JobWatch(spark, run)
+    except Exception:  # not a classic Spark
+        yield
+        return
+    stop = threading.Event()
+
+    def look() -> None:
+        with contextlib.suppress(Exception):  # a dead JVM is told by the unit that needs it
+            for event in watch.poll():
+                tell(event)
+
+    def follow() -> None:
+        while not stop.wait(POLL_SECONDS):
+            look()
+
+    thread = threading.Thread(target=follow, name="jobs", daemon=True)
+    thread.start()
+    try:
+        yield
+    except BaseException:
+        stop.set()  # whoever stops a run need not wait for Spark's last word
+        raise
+    stop.set()
+    thread.join()
+    look()
+
+
+def _shape(event: SparkJob) -> tuple[Any, ...]:
+    """What of a job is worth telling again."""
+    return (event.status, *(stage["tasks_done"] for stage in event.stages))
+
+
+def _option(found: Any) -> Any:
+    return found.get() if found.isDefined() else None
+
+
+def _seconds(found: Any) -> float | None:
+    moment = _option(found)
+    return None if moment is None else moment.getTime() / 1000

@@ -1,0 +1,79 @@
+"""The `elastic` section of a workflow file: it round-trips, and limits that contradict each other are refused."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from engine.errors import BadInput
+from engine.model.elastic import Elastic
+from engine.model.file import load, to_yaml, workflow_from
+from tests.end_to_end.helpers import papilio_here
+
+RATE = {"kind": "steps", "steps": [{"at_s": 0, "rows_s": 10}, {"at_s": 5, "rows_s": 20}], "seconds": 9}
+
+
+def written(tmp_path, elastic):
+    file = tmp_path / "w.butterfly.yaml"
+    nodes = {"s": {"operator": "parquet_source", "settings": {"path": "x.parquet"}}}
+    file.write_text(
+        yaml.safe_dump({"papilio": 1, "nodes": nodes, "elastic": {"rate": RATE} | elastic}, sort_keys=False)
+    )
+    return file
+
+
+def test_the_section_round_trips_with_what_this_version_does_not_know(tmp_path):
+    given = {"extraction": {"limit_s": 1.0, "every_s": 2.0, "colour": "red"}, "later": {"b": 1, "a": [2]}, "pool": 9}
+    workflow = load(written(tmp_path, given)).workflow
+    text = to_yaml(workflow)
+    again = workflow_from(yaml.safe_load(text), "again")
+    assert again.elastic == workflow.elastic
+    assert to_yaml(again) == text
+    kept = yaml.safe_load(text)["elastic"]
+    assert kept == {"rate": RATE} | given  # and nothing that the person did not write
+    assert list(kept) == sorted(kept)
+
+
+def test_a_section_made_by_a_program_is_whole_in_the_file():
+    made = Elastic.model_validate({"rate": RATE})
+    assert Elastic.model_validate(made.model_dump()) == made
+
+
+def test_limits_are_part_of_what_a_workflow_does(tmp_path):
+    first = load(written(tmp_path, {"pool": 9})).workflow
+    assert first.content_hash() != load(written(tmp_path, {"pool": 10})).workflow.content_hash()
+
+
+@pytest.mark.parametrize(
+    ("elastic", "place", "reason"),
+    [
+        ({"extraction": {"every_s": 2, "limit_s": 3}}, "elastic.extraction", "may take 3 s (limit_s) but the next begins after 2 s"),
+        ({"extraction": {"every_s": 2, "limit_s": 1, "margin_s": 0.5}}, "elastic.extraction", "could never be removed"),
+        ({"extraction": {"nodes": {"min": 4, "max": 3}}}, "elastic.extraction.nodes", "at least 4 nodes and at most 3"),
+        ({"switch": {"limit_rows_s": 100, "margin_rows_s": 100}}, "elastic.switch", "switches could never be removed"),
+        ({"warehouse": {"every_s": 2, "load_limit_s": 60}}, "elastic.warehouse", "may take 60 s (load_limit_s)"),
+        ({"warehouse": {"query_limit_s": 60, "margin_s": 30}}, "elastic.warehouse", "half of 60 s (query_limit_s)"),
+        ({"warehouse": {"queries": ["Q9.9"]}}, "elastic.warehouse", "not Q9.9"),
+        ({"pool": 4}, "elastic", "the stages need 5 nodes at least (the sum of their nodes.min), and the pool has 4"),
+        ({"hold_s": 5, "settle_s": 6}, "elastic", "would come before a change has settled"),
+        ({"limit_s": 2, "extraction": {"limit_s": 1.5}, "warehouse": {"load_limit_s": 1}}, "elastic", "2.5 s together"),
+        ({"rate": {"kind": "diurnal", "low_rows_s": 9, "high_rows_s": 5}}, "elastic.rate", "above the highest"),
+        ({"rate": RATE | {"seconds": 5}}, "elastic.rate", "a step begins at 5 s, but all lasts 5 s"),
+        ({"rate": {"kind": "tides"}}, "elastic.rate", "'steps', 'ramp', 'recorded', 'diurnal', 'bursts'"),
+        ({"pool": -1}, "elastic.pool", "greater than or equal to 1"),
+    ],
+)  # fmt: skip
+def test_contradictory_limits_end_with_2_and_name_file_place_and_reason(tmp_path, elastic, place, reason):
+    file = written(tmp_path, elastic)
+    done = papilio_here("check", file, home=tmp_path)
+    assert done.returncode == 2
+    assert f"{file}:" in done.stderr
+    assert f"`{place}" in done.stderr
+    assert reason in done.stderr
+
+
+def test_a_contradiction_knows_its_line(tmp_path):
+    file = written(tmp_path, {"pool": 12, "switch": {"limit_rows_s": 1, "margin_rows_s": 2}})
+    line = next(n for n, text in enumerate(file.read_text().splitlines(), 1) if "switch:" in text)
+    with pytest.raises(BadInput, match=f"{file.name}:{line}: `elastic.switch`"):
+        load(file)

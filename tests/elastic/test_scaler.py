@@ -1,0 +1,193 @@
+"""The scaler: it settles, it holds, it never flaps, and it goes on where a limit is out of reach."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.elastic.decision import Stage
+from engine.elastic.scaler import Sample, Scaler, Start, Stop, Unreachable
+from engine.model.elastic import Elastic
+
+BUSY = Sample(queues_mb=[60])
+IDLE = Sample(queues_mb=[1, 1])
+TRANSFORMATION = Stage.TRANSFORMATION
+
+
+def limits(**more) -> Elastic:
+    given = {
+        "pool": 8,
+        "settle_s": 10,
+        "hold_s": 30,
+        "rate": {"kind": "ramp", "from_rows_s": 1, "to_rows_s": 2, "seconds": 9},
+    }
+    return Elastic.model_validate(given | more)
+
+
+def grown(scaler: Scaler, now: float = 0) -> float:
+    """One more transformation node, settled."""
+    (order,) = scaler.sample(now, BUSY)
+    assert isinstance(order, Start)
+    scaler.started(order.stage, now + 1)
+    return now + 1 + scaler.limits.settle_s
+
+
+def test_a_full_queue_takes_a_node_from_the_pool():
+    scaler = Scaler(limits())
+    assert scaler.ready == 3
+    (order,) = scaler.sample(0, BUSY)
+    assert order == Start(TRANSFORMATION, 1, "a queue holds 60.0 MB, above its limit of 50 MB")
+    assert scaler.ready == 2
+    assert scaler.nodes()["transformation"] == 1  # until it is there
+    scaler.started(TRANSFORMATION, 3)
+    assert scaler.nodes()["transformation"] == 2
+
+
+def test_a_stage_is_left_alone_until_its_node_is_there_and_has_settled():
+    scaler = Scaler(limits())
+    scaler.sample(0, BUSY)
+    assert scaler.sample(2, BUSY) == []
+    scaler.started(TRANSFORMATION, 5)
+    assert scaler.sample(14.9, BUSY) == []
+    assert len(scaler.sample(15, BUSY)) == 1
+
+
+def test_stages_do_not_wait_for_each_other():
+    scaler = Scaler(limits())
+    orders = scaler.sample(0, Sample(extraction_s=[9], queues_mb=[60]))
+    assert [order.stage for order in orders] == [Stage.EXTRACTION, TRANSFORMATION]
+
+
+def test_scale_in_needs_its_condition_to_hold_without_a_break():
+    scaler = Scaler(limits())
+    now = grown(scaler)
+    assert scaler.sample(now, IDLE) == []
+    assert scaler.sample(now + 29, IDLE) == []
+    assert scaler.sample(now + 29.5, Sample(queues_mb=[1, 40])) == []  # the break
+    assert scaler.sample(now + 30, IDLE) == []
+    (order,) = scaler.sample(now + 60, IDLE)
+    assert isinstance(order, Stop)
+    assert (order.leaves, order.takes_over) == ((0,), (1,))
+    assert order.reason.endswith("for 30 s")
+    scaler.stopped(TRANSFORMATION, now + 61)
+    assert scaler.ready == 3
+
+
+def test_a_stage_keeps_its_least_nodes():
+    scaler = Scaler(limits(transformation={"nodes": {"min": 2}}))
+    assert [scaler.sample(now, IDLE) for now in range(0, 200, 10)] == [[]] * 20
+
+
+def test_an_empty_pool_is_told_once_and_everything_goes_on():
+    scaler = Scaler(limits(pool=5))
+    (order,) = scaler.sample(0, BUSY)
+    assert isinstance(order, Unreachable)
+    assert order.reason.endswith("no node is ready: all 5 of the pool are at work")
+    assert scaler.sample(2, BUSY) == []
+    assert scaler.sample(4, Sample(queues_mb=[10])) == []  # better again
+    assert len(scaler.sample(6, BUSY)) == 1  # and worse: worth telling
+
+
+def test_a_stage_at_its_most_nodes_says_so():
+    scaler = Scaler(limits(transformation={"nodes": {"max": 1}}))
+    (order,) = scaler.sample(0, BUSY)
+    assert "the transformation may have 1 nodes at most" in order.reason
+
+
+def test_a_node_that_does_not_start_is_ready_again_and_tried_again_later():
+    scaler = Scaler(limits())
+    scaler.sample(0, BUSY)
+    scaler.failed(TRANSFORMATION, 4)
+    assert scaler.ready == 3
+    assert scaler.sample(13, BUSY) == []
+    assert isinstance(scaler.sample(14, BUSY)[0], Start)
+
+
+def test_a_lost_node_is_replaced_at_once():
+    scaler = Scaler(limits())
+    scaler.sample(0, BUSY)
+    order = scaler.lost(Stage.WAREHOUSE, "worker-2 died")
+    assert order == Start(Stage.WAREHOUSE, 1, "worker-2 died: it is replaced")
+    scaler.started(Stage.WAREHOUSE, 5)
+    assert scaler.nodes()["warehouse"] == 1
+    scaler.check()
+
+
+def test_many_nodes_at_a_time_where_a_share_is_asked_for():
+    scaler = Scaler(limits(pool=100, step_share=0.5, transformation={"nodes": {"min": 10}}))
+    (order,) = scaler.sample(0, BUSY)
+    assert order.number == 5
+    scaler.started(TRANSFORMATION, 1, 5)
+    idle = Sample(queues_mb=[1] * 14 + [40])
+    assert scaler.sample(11, idle) == []
+    (order,) = scaler.sample(41, idle)
+    assert isinstance(order, Stop)
+    assert order.number == 5  # seven could go, but ten must stay
+
+
+class Cluster:
+    """Nodes whose queues are what the rate makes them; carries orders out after a while."""
+
+    def __init__(self, scaler: Scaler, delays: list[int], fails: list[bool]) -> None:
+        self.scaler = scaler
+        self.delays, self.fails = delays, fails
+        self.doing: list[tuple[float, Start | Stop]] = []
+        self.changes: list[tuple[float, int]] = []
+
+    def step(self, now: float, load_mb: float, load_s: float) -> None:
+        for due, order in [item for item in self.doing if item[0] <= now]:
+            self.doing.remove((due, order))
+            if isinstance(order, Stop):
+                self.scaler.stopped(order.stage, now, order.number)
+                self.changes.append((now, -1))
+            elif self.fails and self.fails.pop():
+                self.scaler.failed(order.stage, now, order.number)
+            else:
+                self.scaler.started(order.stage, now, order.number)
+                self.changes.append((now, 1))
+            self.scaler.check()
+        nodes = self.scaler.nodes()
+        count = nodes["transformation"]
+        sample = Sample(queues_mb=[load_mb / count] * count, load_s=load_s / nodes["warehouse"])
+        for order in self.scaler.sample(now, sample):
+            if not isinstance(order, Unreachable):
+                self.doing.append((now + (self.delays.pop() if self.delays else 1), order))
+        self.scaler.check()
+
+
+@settings(max_examples=60)
+@given(
+    loads=st.lists(st.tuples(st.floats(0, 300), st.floats(0, 30)), min_size=1, max_size=60),
+    delays=st.lists(st.integers(0, 20), max_size=30),
+    fails=st.lists(st.booleans(), max_size=20),
+    pool=st.integers(5, 12),
+    share=st.sampled_from([0.0, 0.3, 1.0]),
+)
+def test_whatever_the_load_the_pool_is_never_overdrawn_and_limits_of_nodes_are_kept(loads, delays, fails, pool, share):
+    cluster = Cluster(
+        Scaler(limits(pool=pool, step_share=share, warehouse={"every_s": 9, "load_limit_s": 5})), delays, fails
+    )
+    for number, (load, load_s) in enumerate(loads):
+        cluster.step(number * 5.0, load, load_s)
+
+
+@settings(max_examples=60)
+@given(load=st.floats(0, 500), share=st.sampled_from([0.0, 0.2, 0.5, 1.0]), seconds=st.floats(0, 30))
+def test_under_a_steady_load_the_scaler_comes_to_rest(load, share, seconds):
+    """It never flaps: a steady load is followed by changes in one direction only, and then by none."""
+    scaler = Scaler(limits(pool=40, step_share=share, warehouse={"every_s": 9, "load_limit_s": 5}))
+    cluster = Cluster(scaler, [], [])
+    for number in range(400):
+        cluster.step(number * 5.0, load, seconds)
+    assert not any(moment > 1500 for moment, _ in cluster.changes)
+    count = scaler.nodes()["transformation"]
+    assert load / count <= 50
+    if share == 0:
+        assert {change for _, change in cluster.changes} <= {1}
+
+
+@pytest.mark.parametrize("nodes", [{"min": 3, "max": 2}])
+def test_more_at_least_than_at_most_is_refused(nodes):
+    with pytest.raises(ValueError, match="at least 3 nodes and at most 2 contradict each other"):
+        limits(buffer={"nodes": nodes})

@@ -1,0 +1,321 @@
+"""A recording knows a run at any moment, as a plain replay of its log would."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.events import Event, event_from
+from engine.recording import RunRecording, State
+
+UNITS = ("a", "b", "c")
+QUEUES = {"a > b": 4, "b > c": 2}
+
+
+def begun(**more: Any) -> dict[str, Any]:
+    return {
+        "event": "run-started", "time": 1000.0, "run": "r1", "workflow": "w", "file": None, "content_hash": "",
+        "policy": "rr", "granularity": "operator", "backend": "spark", "master": None, "edges": [],
+        "nodes": {unit: {"operator": "filter", "title": unit, "role": "activity", "category": "row-synchronized"} for unit in UNITS},
+        "units": {unit: {"nodes": [unit], "reads": []} for unit in UNITS},
+        "queues": {queue: {"producer": queue[0], "consumer": queue[-1], "capacity_packs": packs, "link": []} for queue, packs in QUEUES.items()},
+        **more,
+    }  # fmt: skip
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """A run under any scheduler: decisions, turns, snapshots, spills, a kill and a failure, in some order."""
+    now = 1000.0
+    events = [begun()]
+    running: set[str] = set()
+    over: set[str] = set()
+    for number in range(draw(st.integers(0, 40))):
+        now += draw(st.sampled_from((0.0, 0.0, 0.1, 0.7, -0.05)))
+        unit = draw(st.sampled_from(UNITS))
+        what = draw(
+            st.sampled_from(("turn", "turn", "turn", "snapshot", "spill", "end", "kill", "progress", "new", "pause"))
+        )
+        at: dict[str, Any] = {"time": round(now, 3)}
+        if what == "turn" and unit in running:
+            running.discard(unit)
+            rows = draw(st.integers(0, 500))
+            events.append(
+                {
+                    "event": "unit-activated",
+                    **at,
+                    "activation": number,
+                    "unit": unit,
+                    "step": "process",
+                    "packs_in": 1,
+                    "rows_in": rows,
+                    "packs_out": 1,
+                    "rows_out": rows // 2,
+                    "seconds": 0.1,
+                }
+            )
+        elif what == "turn" and unit not in over:
+            running.add(unit)
+            events.append(
+                {
+                    "event": "unit-decided",
+                    **at,
+                    "activation": number,
+                    "unit": unit,
+                    "step": "process",
+                    "packs": 1,
+                    "policy": "rr",
+                    "group": "",
+                    "candidates": [[unit, 1.5]],
+                }
+            )
+        elif what == "snapshot":
+            held = {queue: [draw(st.integers(1, 6)), 7, 8] for queue in QUEUES if draw(st.booleans())}
+            events.append(
+                {
+                    "event": "queue-snapshot",
+                    **at,
+                    "queues": held,
+                    "memory_bytes": number,
+                    "disk_bytes": 0,
+                    "running": sorted(running),
+                }
+            )
+        elif what == "spill":
+            events.append({"event": "queue-spilled", **at, "queue": "a > b", "packs": 4 + number})
+        elif what == "end" and unit not in running and unit not in over:
+            over.add(unit)
+            kind = draw(st.sampled_from(("unit-finished", "unit-failed")))
+            rest = {"seconds": 1.0, "rows": 3} if kind == "unit-finished" else {"node": unit, "reason": "no"}
+            events.append({"event": kind, **at, "unit": unit, **rest})
+        elif what == "kill":
+            running.clear()
+            events.append(begun(**at, resumed=True))
+        elif what == "progress":
+            events.append(
+                {"event": "node-counted", **at, "node": unit, "rows_in": number, "rows_out": None, "count": "exact"}
+            )
+        elif what == "new":
+            events.append({"event": "of-a-later-version", **at, "unit": 5})
+        else:
+            events.append({"event": "run-paused", **at, "running": []})
+    if draw(st.booleans()):
+        events.append(
+            {
+                "event": "run-finished",
+                "time": now + 1,
+                "status": draw(st.sampled_from(("done", "cancelled"))),
+                "seconds": 1.0,
+                "reason": None,
+            }
+        )
+    return events
+
+
+class Plain:
+    """A run replayed event by event, with nothing but dictionaries."""
+
+    def __init__(self) -> None:
+        self.turns = dict.fromkeys(UNITS, 0)
+        self.rows_in = dict.fromkeys(UNITS, 0)
+        self.rows_out = dict.fromkeys(UNITS, 0)
+        self.running: set[str] = set()
+        self.finished: set[str] = set()
+        self.failed: dict[str, str] = {}
+        self.counted: dict[str, int] = {}
+        self.queues: dict[str, list[int]] = {}
+        self.capacity = dict(QUEUES)
+        self.status = "running"
+
+    def take(self, event: dict[str, Any]) -> None:
+        unit = event.get("unit")
+        match event["event"]:
+            case "unit-decided":
+                self.running.add(str(unit))
+            case "unit-activated":
+                self.running.discard(str(unit))
+                self.turns[str(unit)] += 1
+                self.rows_in[str(unit)] += event["rows_in"]
+                self.rows_out[str(unit)] += event["rows_out"]
+            case "unit-finished":
+                self.finished.add(str(unit))
+            case "unit-failed":
+                self.failed[str(unit)] = event["reason"]
+            case "queue-snapshot":
+                self.queues = event["queues"]
+            case "queue-spilled":
+                self.capacity[event["queue"]] = event["packs"]
+            case "node-counted":
+                self.counted[event["node"]] = event["rows_in"]
+            case "run-paused":
+                self.status = "paused"
+            case "run-started":
+                self.status = "running"
+                self.running.clear()
+                self.failed.clear()
+            case "run-finished":
+                self.status = event["status"]
+                self.running.clear()
+                if self.status == "done":
+                    self.queues = {}
+
+    def state(self, unit: str) -> State:
+        if unit in self.failed:
+            return State.FAILED
+        if unit in self.finished or self.status == "done":
+            return State.FINISHED
+        if unit in self.running:
+            return State.RUNNING
+        return State.STALLED if self.turns[unit] else State.WAITING
+
+
+def lines(events: list[dict[str, Any]]) -> bytes:
+    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
+
+
+@settings(max_examples=60, deadline=None)
+@given(logs(), st.data())
+def test_the_state_at_any_moment_is_that_of_a_plain_replay(events: list[dict[str, Any]], data: st.DataObject) -> None:
+    recording = RunRecording(Path("log"))
+    text, at = lines(events), 0
+    while at < len(text):  # as it may grow: some lines at a time
+        step = data.draw(st.integers(at + 1, len(text)))
+        end = text.find(b"\n", step - 1) + 1
+        recording.feed(text[at:end])
+        at = end
+    assert recording.damage is None
+    times, latest = [], 0.0
+    for event in events:
+        if event["event"] != "of-a-later-version":  # what nobody knows does not move the clock either
+            latest = max(latest, event["time"] - 1000.0)
+        times.append(latest)
+    moment = data.draw(st.sampled_from(times)) + data.draw(st.sampled_from((0.0, 0.03)))
+    plain = Plain()
+    for event, time in zip(events, times, strict=True):
+        if time <= moment:
+            plain.take(event)
+    state = recording.state(moment)
+    assert state.status == plain.status
+    assert {unit: state.units[unit].state for unit in UNITS} == {unit: plain.state(unit) for unit in UNITS}
+    assert {unit: state.units[unit].turns for unit in UNITS} == plain.turns
+    assert {unit: state.units[unit].rows_in for unit in UNITS} == plain.rows_in
+    assert {unit: state.units[unit].rows_out for unit in UNITS} == plain.rows_out
+    for unit in UNITS:
+        known = plain.rows_in[unit] if plain.turns[unit] else None
+        assert state.nodes[unit].rows_in == plain.counted.get(unit, known)
+        assert state.nodes[unit].message == plain.failed.get(unit)
+    for queue in QUEUES:
+        assert state.queues[queue].packs == plain.queues.get(queue, [0])[0]
+        assert state.queues[queue].capacity == plain.capacity[queue]
+
+
+def test_events_by_the_thousand_are_folded_from_checkpoints() -> None:
+    events = [begun()]
+    for number in range(3000):
+        events.append(
+            {
+                "event": "node-counted",
+                "time": 1000.0 + number,
+                "node": "a",
+                "rows_in": number,
+                "rows_out": 0,
+                "count": "exact",
+            }
+        )
+    recording = RunRecording(Path("log"))
+    recording.feed(lines(events))
+    for moment in (2999.0, 0.0, 255.0, 256.0, 1234.5):  # forwards and backwards
+        assert recording.state(moment).nodes["a"].rows_in == int(moment)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a simulated run of Fig. 1 under mm."""
+    from engine.experiments.scheduling import archetype
+    from engine.schedule.costs import SimulationSettings
+    from engine.simulation import launch_simulated
+
+    folder = tmp_path_factory.mktemp("recording")
+    store = f"sqlite:///{folder}/store.db"
+    launch_simulated(archetype("butterfly", 0.02), SimulationSettings(policy="mm"), folder=folder / "run", store=store)
+    return folder / "run"
+
+
+def test_a_recorded_run_ends_as_its_summary_says(run: Path) -> None:
+    recording = RunRecording.load(run)
+    summary = json.loads((run / "summary.json").read_text())
+    state = recording.state()
+    assert recording.damage is None
+    assert not recording.cut_off
+    assert state.status == summary["status"] == "done"
+    assert sum(unit.turns for unit in state.units.values()) == summary["activations"]
+    for node, counted in summary["nodes"].items():
+        shown = state.nodes[node]
+        assert (shown.rows_in, shown.rows_out, shown.count) == (counted["rows_in"], counted["rows_out"], "simulated")
+        assert shown.state is State.FINISHED
+    before = recording.state(recording.end - 1e-6)  # the same rows, from the turns alone
+    for node, counted in summary["nodes"].items():
+        assert before.nodes[node].rows_out == counted["rows_out"], node
+    half = recording.state(recording.end / 2)
+    assert {node.state for node in half.nodes.values()} >= {State.WAITING, State.STALLED}
+
+
+def test_a_decision_is_read_from_the_log_with_its_candidates(run: Path) -> None:
+    recording = RunRecording.load(run)
+    logged = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines()]
+    decided = [event for event in logged if event["event"] == "unit-decided"]
+    assert len(recording.decisions) == len(decided)
+    for number in (0, len(decided) // 2, len(decided) - 1):
+        found = recording.decision(number)
+        assert found.unit == decided[number]["unit"]
+        assert [list(one) for one in found.candidates] == decided[number]["candidates"]
+
+
+def test_a_cut_off_line_waits_for_its_rest(tmp_path: Path) -> None:
+    log = tmp_path / "events.jsonl"
+    text = lines([begun(), {"event": "unit-started", "time": 1001.0, "unit": "a"}])
+    log.write_bytes(text[:-20])
+    recording = RunRecording.load(log)
+    assert recording.count == 1
+    assert recording.cut_off
+    log.write_bytes(text)
+    assert recording.read() == 1
+    assert not recording.cut_off
+    assert recording.state().nodes["a"].state is State.RUNNING
+
+
+@pytest.mark.parametrize(
+    "bad", [b'{"event":"unit-star', b"", b"[1, 2]", b"\xff\xfe\x00", b'{"event":"run-started","time":1002.0,"run":"x","workflow":"w","file":null,"content_hash":"","policy":"","granularity":"","backend":"","master":null,"nodes":3,"edges":3,"units":3}']
+)  # fmt: skip
+def test_a_damaged_log_is_read_up_to_the_damage(tmp_path: Path, bad: bytes) -> None:
+    log = tmp_path / "events.jsonl"
+    good = lines([begun(), {"event": "unit-decided", "time": 1001.0, "unit": "a", "activation": 1, "candidates": []}])
+    log.write_bytes(good + bad + b"\n" + lines([{"event": "unit-started", "time": 1003.0, "unit": "b"}]))
+    recording = RunRecording.load(log)
+    assert recording.damage is not None
+    assert f"{log}: line 3 is damaged" in recording.damage
+    state = recording.state()
+    assert state.nodes["a"].state is State.RUNNING
+    assert state.nodes["b"].state is State.WAITING
+    assert recording.read() == 0
+
+
+def test_events_that_nobody_knows_are_skipped_and_counted() -> None:
+    recording = RunRecording(Path("log"))
+    recording.feed(
+        lines(
+            [begun(), {"event": "teleported", "time": 1001.0}, {"event": "unit-started", "time": 1002.0, "unit": "a"}]
+        )
+    )
+    assert recording.skipped == {"teleported": 1}
+    assert recording.state().nodes["a"].state is State.RUNNING
+
+
+def test_every_kind_of_event_has_a_time_by_which_it_is_found() -> None:
+    assert all("time" in kind.__dataclass_fields__ for kind in Event.kinds.values())
+    assert event_from({"event": "table-staleness", "time": 1.0, "table": "v", "staleness": 2.0}) is not None
