@@ -38,6 +38,8 @@ class Flow:
     edges: tuple[Edge, ...]
     # Edges whose rows a row-synchronized activity needs all before its own rows pass: a lookup's reference.
     references: frozenset[Edge] = frozenset()
+    # Those, and the edges that such rows take beside others that pass: a lookup of rows in themselves.
+    whole: frozenset[Edge] = frozenset()
     successors: list[list[int]] = field(init=False, repr=False)
     predecessors: list[list[int]] = field(init=False, repr=False)
 
@@ -61,7 +63,7 @@ class Flow:
         number = {name: index for index, name in enumerate(kinds)}
         by_number = [(number[source], number[target]) for source, target in edges]
         whole = frozenset((number[source], number[target]) for source, target in references)
-        return cls(tuple(kinds), tuple(kinds.values()), tuple(by_number), whole)
+        return cls(tuple(kinds), tuple(kinds.values()), tuple(by_number), whole, whole)
 
     def named(self, nodes: Iterable[int]) -> tuple[str, ...]:
         """The names of some nodes."""
@@ -80,12 +82,15 @@ def flow_of(bound: Bound) -> Flow:
         first.append(operator.input_ports()[0].name if in_step else None)
         kinds.append(Kind.ROUTER if in_step and _by_several_ports(bound.outgoing.get(node, ())) else kind)
     edges: dict[Edge, bool] = {}  # and whether each of its links is a reference
+    whole = set()
     for link in bound.links:
         source, target = number[link.source], number[link.target]
-        whole = first[target] is not None and link.target_port != first[target]
-        edges[source, target] = whole and edges.get((source, target), True)
-    references = frozenset([edge for edge, whole in edges.items() if whole])
-    return Flow(tuple(bound.order), tuple(kinds), tuple(edges), references)
+        reference = first[target] is not None and link.target_port != first[target]
+        edges[source, target] = reference and edges.get((source, target), True)
+        if reference:
+            whole.add((source, target))
+    references = frozenset([edge for edge in whole if edges[edge]])
+    return Flow(tuple(bound.order), tuple(kinds), tuple(edges), references, frozenset(whole))
 
 
 def is_reference(bound: Bound, link: Link) -> bool:
