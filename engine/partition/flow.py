@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 from typing import TypeVar
 
 from engine.model.binding import Bound, Link
@@ -40,17 +40,22 @@ class Flow:
     references: frozenset[Edge] = frozenset()
     # Those, and the edges that such rows take beside others that pass: a lookup of rows in themselves.
     whole: frozenset[Edge] = frozenset()
-    successors: list[list[int]] = field(init=False, repr=False)
-    predecessors: list[list[int]] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        forwards: list[list[int]] = [[] for _ in self.names]
-        backwards: list[list[int]] = [[] for _ in self.names]
+    @cached_property
+    def successors(self) -> list[list[int]]:
+        """The nodes behind each node."""
+        behind: list[list[int]] = [[] for _ in self.names]
         for source, target in self.edges:
-            forwards[source].append(target)
-            backwards[target].append(source)
-        object.__setattr__(self, "successors", forwards)
-        object.__setattr__(self, "predecessors", backwards)
+            behind[source].append(target)
+        return behind
+
+    @cached_property
+    def predecessors(self) -> list[list[int]]:
+        """The nodes before each node."""
+        before: list[list[int]] = [[] for _ in self.names]
+        for source, target in self.edges:
+            before[target].append(source)
+        return before
 
     @classmethod
     def of(
@@ -113,6 +118,30 @@ def _kind(operator: type[Operator]) -> Kind:
 
 def _by_several_ports(leaving: Sequence[Link]) -> bool:
     return len(leaving) > 1 and any(link.source_port != leaving[0].source_port for link in leaving)
+
+
+def components(nodes: Sequence[int], pairs: Iterable[Edge]) -> list[list[int]]:
+    """Numbers that ascend, joined where two of them are a pair. Each component ascends as well; linear but for that."""
+    neighbours: dict[int, list[int]] = {}
+    for one, other in pairs:
+        neighbours.setdefault(one, []).append(other)
+        neighbours.setdefault(other, []).append(one)
+    seen: set[int] = set()
+    found = []
+    for start in nodes:
+        if start in seen:
+            continue
+        members = [start]
+        if start in neighbours:
+            seen.add(start)
+            for at in members:  # grows while it is walked
+                for near in neighbours[at]:
+                    if near not in seen:
+                        seen.add(near)
+                        members.append(near)
+            members.sort()
+        found.append(members)
+    return found
 
 
 def levels(nodes: Iterable[_Node], edges: Iterable[tuple[_Node, _Node]]) -> dict[_Node, int]:

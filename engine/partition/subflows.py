@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.partition.flow import Edge, Flow, Kind, numbered_levels
+from engine.partition.flow import Edge, Flow, Kind, components, numbered_levels
 
 
 @dataclass(frozen=True)
@@ -86,23 +86,17 @@ def break_into_subflows(flow: Flow) -> Subflows:
 
 def _merged(flow: Flow, marks: list[int]) -> tuple[list[list[int]], list[Edge]]:
     """Boundaries alone, the others with the neighbours of the same mark; and the edges between these parts."""
-    alone = [is_boundary(kind) for kind in flow.kinds]
-    part_of = [-1] * len(flow.names)
-    parts: list[list[int]] = []
-    for start in range(len(flow.names)):
-        if part_of[start] >= 0:
-            continue
-        number = part_of[start] = len(parts)
-        members = [start]
-        if not alone[start]:
-            for at in members:  # grows while it is walked
-                for neighbours in (flow.successors[at], flow.predecessors[at]):
-                    for other in neighbours:
-                        if part_of[other] < 0 and not alone[other] and marks[other] == marks[at]:
-                            part_of[other] = number
-                            members.append(other)
-            members.sort()
-        parts.append(members)
+    inner = [not is_boundary(kind) for kind in flow.kinds]
+    adjacent = [
+        (source, target)
+        for source, target in flow.edges
+        if inner[source] and inner[target] and marks[source] == marks[target]
+    ]
+    parts = components(range(len(flow.names)), adjacent)
+    part_of = [0] * len(flow.names)
+    for number, members in enumerate(parts):
+        for node in members:
+            part_of[node] = number
     between = {(part_of[source], part_of[target]): None for source, target in flow.edges}
     return parts, [edge for edge in between if edge[0] != edge[1]]
 

@@ -39,8 +39,9 @@ def execution_trees(flow: Flow) -> Trees:
         tree_of[root] = len(members)
         members.append([root])
 
-    for source, feeding in enumerate(flow.predecessors):
-        if feeding or tree_of[source] >= 0:
+    fed = {target for _, target in flow.edges}
+    for source in range(len(flow.names)):
+        if source in fed or tree_of[source] >= 0:
             continue
         plant(source)
         ways = [iter(flow.successors[source])]

@@ -8,12 +8,12 @@ unit that would wait for its own rows, because an activity in it looks up what w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 from engine.model.binding import Bound
 from engine.model.operator import Category, Role, Source
-from engine.partition.flow import Edge, Flow, Kind, flow_of, numbered_levels
+from engine.partition.flow import Flow, Kind, components, flow_of, numbered_levels
 from engine.partition.granularity import Granularity
 from engine.partition.trees import execution_trees
 
@@ -63,7 +63,7 @@ def _joined_parts(bound: Bound, flow: Flow, key: list[Hashable], marks: list[int
         and not (written[source] or written[target])
         and (source, target) not in flow.references
     ]
-    parts = _components(range(len(flow.names)), together)
+    parts = components(range(len(flow.names)), together)
     return [inner for part in parts for inner in _computed_once(bound, flow, part)]
 
 
@@ -115,29 +115,6 @@ def _wholes_passed(flow: Flow) -> list[int]:
     return passed
 
 
-def _components(nodes: Sequence[int], pairs: Iterable[Edge]) -> list[list[int]]:
-    """Numbers that ascend, joined where two of them are a pair; each component ascends as well."""
-    neighbours: dict[int, list[int]] = {node: [] for node in nodes}
-    for one, other in pairs:
-        neighbours[one].append(other)
-        neighbours[other].append(one)
-    seen: set[int] = set()
-    found = []
-    for start in nodes:
-        if start in seen:
-            continue
-        seen.add(start)
-        members = [start]
-        for at in members:  # grows while it is walked
-            for near in neighbours[at]:
-                if near not in seen:
-                    seen.add(near)
-                    members.append(near)
-        members.sort()
-        found.append(members)
-    return found
-
-
 def _computed_once(bound: Bound, flow: Flow, nodes: list[int]) -> list[list[int]]:
     """A unit with several results computes each from its inputs again; where that is dear or wrong, it is cut."""
     if len(nodes) == 1:
@@ -148,7 +125,7 @@ def _computed_once(bound: Bound, flow: Flow, nodes: list[int]) -> list[list[int]
         return [nodes]
     once = [node for node in nodes if len(bound.outgoing.get(flow.names[node], ())) == 1]
     only = [(node, flow.successors[node][0]) for node in once]
-    return _components(nodes, [edge for edge in only if edge[1] in inside])
+    return components(nodes, [edge for edge in only if edge[1] in inside])
 
 
 def _cheap(bound: Bound, node: str) -> bool:
@@ -197,7 +174,7 @@ def _groups(bound: Bound) -> dict[str, str]:
     marks = [0] * len(kinds)  # the most edges between subflows that a way from a source to each node passes
     for node, feeding in enumerate(flow.predecessors):
         marks[node] = max((marks[other] + ((other, node) not in joined) for other in feeding), default=0)
-    parts = _components(
+    parts = components(
         range(len(kinds)), [edge for edge in flow.edges if edge in joined and marks[edge[0]] == marks[edge[1]]]
     )
     return {flow.names[node]: flow.names[part[0]] for part in parts for node in part}
