@@ -63,6 +63,21 @@ class RunStarted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlanChosen(Event):
+    """The physical plan that the run is carried out by."""
+
+    signature: str
+    cost: float
+    unit: str
+    model: str
+    choice: str  # best, or signature
+    implementations: dict[str, str]  # that Spark is asked for, by node
+    sorters: list[dict[str, Any]]  # position, node, to, order
+    left: list[str] = field(default_factory=list)  # activities whose rows nobody knows: Spark chooses
+    remarks: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SparkReady(Event):
     """Spark answers."""
 
@@ -325,6 +340,29 @@ class TableStaleness(Event):
     table: str
     staleness: float  # seconds
     bound: float | None = None  # seconds, that it should not exceed
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateStarted(Event):
+    """An update job begins on a track (streaming warehouse, section 3)."""
+
+    job: int
+    track: int
+    tables: list[str]
+    expected_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateFinished(Event):
+    """An update job is done: what it brought into its table, and how long that took."""
+
+    job: int
+    track: int
+    tables: list[str]
+    seconds: float
+    rows: int
+    late: int = 0  # records that came too late; they are in the late-data table
+    failed: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from engine.errors import BadInput
 from engine.events import Event
 from engine.model.binding import Bound
 from engine.partition.granularity import Granularity
+from engine.plan.apply import BEST, NONE
 from engine.schedule.costs import SimulationSettings
 from engine.schedule.policy import MIXED, policy_named
 from engine.schedule.settings import ScheduleSettings
@@ -40,6 +41,7 @@ class RunRequest(BaseModel):
     confs: dict[str, str] = Field(default_factory=dict)
     parallel: int | None = Field(None, ge=1)
     trust: bool = False
+    plan: str = BEST  # the physical plan: the best, none, or the one of a signature
     resume: str | None = None
     paused: bool = False  # before the first decision
     speed: float | None = Field(None, gt=0, allow_inf_nan=False)  # of a simulated run
@@ -59,6 +61,8 @@ class RunRequest(BaseModel):
         """Refuse what cannot be, before anything starts."""
         if self.policy != MIXED:
             policy_named(self.policy)
+        if self.backend == "simulated" and self.plan not in (BEST, NONE):
+            raise BadInput("--plan: a simulated run counts rows and costs; it has no physical plan")
         if self.backend == "simulated" and self.resume:
             raise BadInput("--resume: a simulated run is not resumed; simulate it anew")
         if self.backend == "spark" and (self.speed is not None or self.lasts_seconds is not None):
@@ -109,6 +113,7 @@ class RunRequest(BaseModel):
         )
         settings = RunSettings(
             schedule=schedule,
+            plan=self.plan,
             resume=self.resume,
             spark=SparkSettings(master=self.master, driver_memory_mb=self.driver_memory_mb, extra=self.confs),
             folder=folder,

@@ -15,11 +15,12 @@ from typing import Any
 
 from engine.control import RunControl, VirtualPace, driven
 from engine.errors import PapilioError, RunCancelled
-from engine.events import Event, EventLog, NodeCounted, RunFinished, RunStarted
+from engine.events import Event, EventLog, NodeCounted, RunFinished, RunStarted, UnitFinished
 from engine.model.binding import Bound
 from engine.model.file import to_yaml
 from engine.schedule import log as scheduled
 from engine.schedule.costs import Listeners, SimulationSettings, prepare, told
+from engine.schedule.monitor import Activation, Outcome
 from engine.store import MetadataStore, RunRecord
 from engine.store.runs import also_to, last_refreshes, new_run_id, run_folder
 from engine.store.statistics import known_rows
@@ -128,6 +129,7 @@ class _Heard:
         self.zero = zero
         self.virtual = virtual
         self.log: EventLog
+        self._over: set[str] = set()  # units that have finished
 
     def now(self) -> float:
         """The time that the virtual clock has come to."""
@@ -142,9 +144,7 @@ class _Heard:
             driver,
             on_decision=lambda decided: self.log.add(scheduled.decision(decided, self.now())),
             on_spill=lambda queue: self.log.add(scheduled.spill(queue, self.now())),
-            on_turn=lambda activation, rows, outcome: self.log.add(
-                scheduled.turn(activation, rows, outcome, self.now())
-            ),
+            on_turn=self._turn,
             on_snapshot=lambda moment, monitor: self.log.add(
                 scheduled.snapshot(
                     monitor,
@@ -154,3 +154,15 @@ class _Heard:
                 )
             ),
         )
+
+    def _turn(self, activation: Activation, rows: int, outcome: Outcome) -> None:
+        """A turn is over; with it the unit may have finished, and those behind it that had nothing left to do."""
+        self.log.add(scheduled.turn(activation, rows, outcome, self.now()))
+        ahead = [activation.unit]
+        while ahead:
+            unit = ahead.pop()
+            if unit.finished and unit.id not in self._over:
+                self._over.add(unit.id)
+                rows_out = unit.rows_out or unit.rows_in
+                self.log.add(UnitFinished(time=self.now(), unit=unit.id, seconds=unit.seconds, rows=rows_out))
+                ahead += [queue.consumer for queue in unit.outputs]

@@ -215,7 +215,7 @@ case "${1:-}" in
     test)
         make_venv
         install_groups qt test
-        install_python_packages designer java postgresql dev
+        install_python_packages designer java postgresql sail dev
         say "Spark's classes, ready-made: the tests start Spark many times"
         quietly .venv/bin/papilio warm || detail "that did not work; Spark only starts more slowly (see $LOG)"
         ;;

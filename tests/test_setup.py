@@ -231,7 +231,7 @@ def test_the_tests_get_everything_and_spark_is_fetched_once(machine: Machine) ->
     fake_environment(machine)
     done = machine.set_up("test")
     assert done.returncode == 0, done.stderr
-    assert (machine.root / "pip.log").read_text().endswith("--editable .[designer,java,postgresql,dev]\n")
+    assert (machine.root / "pip.log").read_text().endswith("--editable .[designer,java,postgresql,sail,dev]\n")
     constraints = (machine.root / ".venv" / "constraints.txt").read_text().splitlines()
     assert [line for line in constraints if line.startswith("pyspark")] == ["pyspark>=4.2,<4.3"]
     assert [line for line in constraints if "[" in line] == []

@@ -65,6 +65,13 @@ def forget_preset(window: MainWindow) -> None:
 @command("run.history", "Past runs", "Run", shortcut="Ctrl+H", icon="runs", section=3)
 def history(window: MainWindow) -> None:
     window.show_dock("runs")
+    window.driver.history.tree.setFocus()
+
+
+@command("run.compare", "Compare the selected runs", "Run", shortcut="Ctrl+Shift+H", icon="compare", section=3,
+         enabled=lambda w: len(w.driver.history.chosen()) > 1)  # fmt: skip
+def compare(window: MainWindow) -> None:
+    window.driver.history.compare()
 
 
 @command("run.attach", "Watch a run of another process…", "Run", section=3)

@@ -55,7 +55,7 @@ class Panel(QWidget):
         self.setToolTip(self.what)
         self._stale = True
         player.opened.connect(self._begin)
-        player.ticked.connect(self._draw_if_seen)
+        player.ticked.connect(self._ask)
         themes().changed.connect(self._restyle)
 
     @property
@@ -125,6 +125,12 @@ class Panel(QWidget):
         self._stale = True
         if self.isVisible():
             self._draw_if_seen()
+
+    def _ask(self) -> None:
+        if self.isVisible():
+            self.player.ask(self._draw_if_seen)
+        else:
+            self._stale = True
 
     def _draw_if_seen(self) -> None:
         if not self.isVisible():

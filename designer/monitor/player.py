@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -11,7 +11,9 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from engine.recording import RunRecording
 
 TICK_MS = 100
-IDLE_S = 0.1
+LOADING_MS = 400  # between two pictures while a long log is read
+PART_BYTES = 1 << 18
+SLICE_S = 0.010  # of reading at a time; then the window has its turn
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0)
 
 
@@ -32,13 +34,19 @@ class Player(QObject):
         self.speed = 1.0
         self.loaded = False  # all that the log held has been read
         self.span = TimeSpan(self)
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._drawn = 0.0
+        self._waiting: list[Callable[[], None]] = []  # what is to be drawn, one by one
         self._shown: tuple[int, float] = (-1, -1.0)
         self._last = time.monotonic()
         self._timer = QTimer(self)
         self._timer.setInterval(TICK_MS)
         self._timer.timeout.connect(self.tick)
+        # Reading and drawing take turns in one thread: with two, every call of Qt would wait for the other's lock.
+        self._reading = QTimer(self)
+        self._reading.timeout.connect(self._read)
+        self._drawing = QTimer(self)
+        self._drawing.setInterval(0)
+        self._drawing.timeout.connect(self._draw_next)
 
     # -- the recording
 
@@ -49,11 +57,8 @@ class Player(QObject):
         self.at, self.following, self.playing, self.loaded = 0.0, True, 0, False
         self._shown = (-1, -1.0)
         self.span.whole = True
-        self._stop = threading.Event()
-        self._thread = threading.Thread(
-            target=self._read, args=(self.recording, self._stop), name="recording", daemon=True
-        )
-        self._thread.start()
+        self._waiting.clear()
+        self._reading.start(0)
         self._last = time.monotonic()
         self._timer.start()
         self.opened.emit()
@@ -61,28 +66,45 @@ class Player(QObject):
 
     def close(self) -> None:
         """Let go of the recording."""
-        self._timer.stop()
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        for timer in (self._timer, self._reading, self._drawing):
+            timer.stop()
 
-    def _read(self, recording: RunRecording, stop: threading.Event) -> None:
-        while not stop.is_set():
-            if recording.read():
-                time.sleep(0)  # the window first
-                continue
-            self.loaded = True
-            if recording.damage is not None:
+    def _read(self) -> None:
+        recording = self.recording
+        assert recording is not None
+        until = time.perf_counter() + SLICE_S
+        while recording.read(PART_BYTES):
+            if time.perf_counter() >= until:
+                self._reading.start(0)
                 return
-            stop.wait(IDLE_S)
+        self.loaded = True
+        if recording.damage is None:
+            self._reading.start(TICK_MS)
+        else:
+            self._reading.stop()
 
-    def wait_until_loaded(self, seconds: float = 30.0) -> None:
-        """Block until the log has been read; for pictures and tests."""
-        deadline = time.monotonic() + seconds
-        while not self.loaded and time.monotonic() < deadline:
-            time.sleep(0.005)
-        self.tick()
+    def wait_until_loaded(self) -> None:
+        """Read all there is at once, and draw it; for pictures and tests."""
+        while not self.loaded:
+            self._read()
+        self.redraw()
+
+    def ask(self, draw: Callable[[], None]) -> None:
+        """Have something drawn soon; the window can do something else between two of them."""
+        if draw not in self._waiting:
+            self._waiting.append(draw)
+            self._drawing.start()
+
+    def _draw_next(self) -> None:
+        if self._waiting:
+            self._waiting.pop(0)()
+        if not self._waiting:
+            self._drawing.stop()
+
+    def draw_all(self) -> None:
+        """Draw what waits for it, now."""
+        while self._waiting:
+            self._draw_next()
 
     @property
     def count(self) -> int:
@@ -119,14 +141,17 @@ class Player(QObject):
                 self.at, self.playing = 0.0, 0
                 self.changed.emit()
         shown = (self.count, self.at)
-        if shown != self._shown:
-            self._shown = shown
+        # A long log is drawn now and then while it is read, ever less often.
+        grown = self.loaded or (now - self._drawn >= LOADING_MS / 1000 and self.count > 1.5 * self._shown[0])
+        if shown != self._shown and grown:
+            self._shown, self._drawn = shown, now
             self.ticked.emit()
 
     def redraw(self) -> None:
         """Draw again although nothing has moved: the theme or the fonts are others."""
-        self._shown = (-1, -1.0)
+        self._shown, self._drawn = (-1, -1.0), 0.0
         self.tick()
+        self.draw_all()
 
     def seek(self, at: float) -> None:
         """Show a moment; the end of the log is no longer followed."""
@@ -190,6 +215,7 @@ class Conductor(Player):
             player.sought.connect(self.seek)
         self.ticked.connect(self._lead)
         self._leading = False
+        self.loaded = True
         self._timer.start()
 
     @property
@@ -216,6 +242,11 @@ class Conductor(Player):
             else:
                 player.seek(self.at)
         self._leading = False
+
+    def redraw(self) -> None:
+        super().redraw()
+        for player in self.players:
+            player.redraw()
 
     def close(self) -> None:
         super().close()

@@ -77,6 +77,7 @@ class TimePlot(Panel):
 
     def __init__(self, player: Player) -> None:
         super().__init__(player)
+        self._key: tuple[object, ...] = ()
         self.least_top = 0.0  # of the values: that of a neighbour which shares the axis
         self.values = ValueAxis("left")
         self.plot = pg.PlotWidget(axisItems={"bottom": TimeAxis("bottom"), "left": self.values})
@@ -121,6 +122,13 @@ class TimePlot(Panel):
             box = self.view.viewRect()
             self.empty.setText(text)
             self.empty.setPos(box.center())
+
+    def same(self, recording: Any, *more: object) -> bool:
+        """Whether what is drawn still holds: scrubbing alone moves only the cursor."""
+        span = self.player.span.range
+        key = (id(recording), recording.count, span, self.pixels, self.scale, theme().name, more)
+        same, self._key = key == self._key, key
+        return same
 
     @property
     def pixels(self) -> int:

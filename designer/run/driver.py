@@ -64,6 +64,7 @@ class RunDriver(QObject):
         self.history.replay_asked.connect(self.open_log)
         self.history.compare_asked.connect(self.runs.compare_asked)
         self.history.resume_asked.connect(self._resume_killed)
+        self.history.tree.itemSelectionChanged.connect(window.refresh_actions)
 
     def follow(self) -> None:
         """Another workflow is in front."""

@@ -66,5 +66,6 @@ class Trend(pg.PlotWidget):
                 symbolSize=8,
                 name=kind,
             )
-        item.getViewBox().setLimits(yMin=0)
-        item.enableAutoRange()
+        top = max((run.seconds or 0.0 for run in self.runs), default=1.0) or 1.0
+        item.setYRange(0, top * 1.35, padding=0)  # room for the key
+        item.setXRange(0.5, max(2, len(self.runs)) + 0.5, padding=0)

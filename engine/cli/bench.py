@@ -23,9 +23,20 @@ _SHOWN = {"seconds", "median", "spread", "peak_mb", "failed"}
     show_default=True,
     help="Where data and targets of the benchmark are kept.",
 )
+@click.option(
+    "--seconds", type=click.FloatRange(10), help="How long each contender runs, where the benchmark lets one choose."
+)
 @click.option("--full", is_flag=True, help="Also the contenders that take long.")
 @json_option
-def command(name: str | None, rounds: int | None, scale: float | None, folder: Path, full: bool, as_json: bool) -> None:
+def command(
+    name: str | None,
+    rounds: int | None,
+    scale: float | None,
+    folder: Path,
+    seconds: float | None,
+    full: bool,
+    as_json: bool,
+) -> None:
     """Run contenders side by side and compare them. Without a name, list the benchmarks."""
     from engine.experiments.bench import Options, find, names, usual_rounds
 
@@ -35,7 +46,9 @@ def command(name: str | None, rounds: int | None, scale: float | None, folder: P
             click.echo(f"{known:<14}{summary}")
         return
     rounds = rounds or usual_rounds(name)
-    options = Options(rounds, scale, folder.resolve(), lambda text: click.secho(text, dim=True, err=True), full)
+    options = Options(
+        rounds, scale, folder.resolve(), lambda text: click.secho(text, dim=True, err=True), full, seconds=seconds
+    )
     report = find(name)(options).as_dict()
     if as_json:
         print_json(report)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from engine.cli.store import json_option, opened, print_json, store_option
+from engine.cli.store import json_option, print_json, store_option
 from engine.errors import BadInput
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @json_option
 @store_option
 def command(runs: tuple[str, ...], page: Path | None, table: Path | None, as_json: bool, place: str | None) -> None:
-    """Compare runs: time, queue memory, activations. RUN is a run's name, its folder or its events.jsonl."""
+    """Compare runs: time, queue memory, activations. RUN is a run's id, `last`, its folder or its log."""
     from engine.recording.compare import Comparison
 
     comparison = Comparison.of([_recorded(run, place) for run in runs])
@@ -40,14 +40,11 @@ def command(runs: tuple[str, ...], page: Path | None, table: Path | None, as_jso
 
 def _recorded(run: str, place: str | None) -> RunRecording:
     from engine.recording.recording import RunRecording
+    from engine.store.runs import find_run
 
     path = Path(run)
-    if not path.exists():
-        with opened(place) as store:
-            record = store.get_run(run)
-        if record is None:
-            raise BadInput(f"{run}: there is no such run, folder or log; `papilio history` lists the runs")
-        path = Path(record.folder)
+    if not path.is_file():
+        path = find_run(run, place)
     recording = RunRecording.load(path)
     if recording.damage is not None:
         click.secho(recording.damage, fg="yellow", err=True)

@@ -19,13 +19,20 @@ from engine.partition.granularity import Granularity
     "--master",
     default="local[*]",
     show_default=True,
-    help="Where Spark is: local[n], local-cluster[n,cores,MB] or spark://host:port.",
+    help="Where Spark is: local[n], local-cluster[n,cores,MB], spark://host:port, sc://host:port or sail.",
 )
 @click.option(
     "--granularity",
     type=click.Choice([kind.value for kind in Granularity]),
     help="What is scheduled as one: operators, subflows, execution trees, or as few Spark plans as sensible "
     "(fused, the default on Spark).",
+)
+@click.option(
+    "--plan",
+    default="best",
+    show_default=True,
+    metavar="best|none|SIGNATURE",
+    help="The physical plan: the best there is, none (Spark chooses), or the one of a signature.",
 )
 @click.option("--policy", default="mixed", show_default=True, help="Who is next: rr, mc, mm, mixed, or a plugin's.")
 @click.option(
@@ -77,6 +84,7 @@ def command(
     master: str,
     granularity: str | None,
     backend: Literal["spark", "simulated"],
+    plan: str,
     policy: str,
     thetas: tuple[str, ...],
     pack_rows: int | None,
@@ -114,7 +122,7 @@ def command(
         queue_packs=queue_packs, queue_mb=queue_mb, queue_memory_mb=queue_memory, slot_ms=slot_ms, theta=theta,
         thetas=own, degree=_degree(degree), telemetry=not no_telemetry, driver_memory_mb=driver_memory,
         confs=dict(map(_conf, confs)), parallel=parallel, trust=trust, resume=resume, paused=paused, speed=speed,
-        lasts_seconds=lasts,
+        lasts_seconds=lasts, plan=plan,
     )  # fmt: skip
     request.check()
     simulated = backend == "simulated"

@@ -62,16 +62,22 @@ class Contest:
     # -- contenders
 
     def papilio(
-        self, workflow: str, data: Path, settings: Mapping[tuple[str, str], Any] | None = None, **schedule: Any
+        self,
+        workflow: str,
+        data: Path,
+        settings: Mapping[tuple[str, str], Any] | None = None,
+        plan: str = "best",
+        **schedule: Any,
     ) -> Run:
         """A shipped workflow run by Papilio; `schedule` is what ScheduleSettings takes."""
-        return self.workflow(SHIPPED / f"{workflow}{ENDING}", {"data_folder": str(data)}, settings, **schedule)
+        return self.workflow(SHIPPED / f"{workflow}{ENDING}", {"data_folder": str(data)}, settings, plan, **schedule)
 
     def workflow(
         self,
         file: Path,
         parameters: Mapping[str, str],
         settings: Mapping[tuple[str, str], Any] | None = None,
+        plan: str = "best",
         **schedule: Any,
     ) -> Run:
         """A workflow run by Papilio as `papilio run` does it, from reading the file to the record in the store."""
@@ -98,7 +104,7 @@ class Contest:
                 discover=SourceSchemas(self.store).discover,
             )
             with tempfile.TemporaryDirectory(dir=self.folder) as folder, lent(self.spark):
-                summary = launch(bound, RunSettings(master, asked, folder=Path(folder)), store=self.store)
+                summary = launch(bound, RunSettings(master, asked, folder=Path(folder), plan=plan), store=self.store)
             queue = summary["queue"]
             return {
                 "activations": summary["activations"],

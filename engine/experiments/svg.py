@@ -26,6 +26,7 @@ class Chart:
     xs: Sequence[float | str] = field(default_factory=list)
     bars: bool = False
     log_y: bool = False
+    errors: Mapping[str, Sequence[float]] = field(default_factory=dict)  # of lines: how far each point may be off
     levels: Mapping[str, float] = field(default_factory=dict)  # limits, as dashed lines across
     marks: Sequence[tuple[float, str]] = field(default_factory=list)  # moments worth a vertical line, over numbers
     right: Mapping[str, Sequence[float]] = field(default_factory=dict)  # stairs, by an axis of their own
@@ -56,7 +57,12 @@ def _document(body: str, height: int) -> str:
 
 def _body(chart: Chart) -> str:
     values = [value for some in chart.series.values() for value in some if math.isfinite(value)]
-    scale = _Scale(chart, [*values, *chart.levels.values()])
+    high = [
+        value + error
+        for name, errors in chart.errors.items()
+        for value, error in zip(chart.series[name], errors, strict=True)
+    ]
+    scale = _Scale(chart, [*values, *high, *chart.levels.values()])
     title = f'<text x="{WIDTH / 2}" y="22" text-anchor="middle" font-size="15">{escape(chart.title)}</text>'
     parts = [
         title,
@@ -132,7 +138,8 @@ def _axes(chart: Chart, scale: _Scale) -> Iterable[str]:
 
 
 def _lines(chart: Chart, scale: _Scale) -> Iterable[str]:
-    for colour, values in zip(_colours(chart), chart.series.values(), strict=False):
+    for colour, (name, values) in zip(_colours(chart), chart.series.items(), strict=False):
+        yield from _error_bars(chart, scale, colour, values, chart.errors.get(name, ()))
         points = [
             (scale.x(index, x), scale.y(value))
             for index, (x, value) in enumerate(zip(chart.xs, values, strict=False))
@@ -190,6 +197,19 @@ def _marks(chart: Chart, scale: _Scale) -> Iterable[str]:
             f'<text x="{x - 3:.1f}" y="{TOP + 2}" text-anchor="end" font-size="9" fill="#718096" '
             f'transform="rotate(-90 {x - 3:.1f} {TOP + 2})">{escape(name)}</text>'
         )
+
+
+def _error_bars(
+    chart: Chart, scale: _Scale, colour: str, values: Sequence[float], errors: Sequence[float]
+) -> Iterable[str]:
+    """A whisker through each point, from one error below it to one above."""
+    for index, (x, value, error) in enumerate(zip(chart.xs, values, errors, strict=False)):
+        if math.isfinite(value) and error > 0 and value - error > 0:
+            at, high, low = scale.x(index, x), scale.y(value + error), scale.y(value - error)
+            yield (
+                f'<path d="M{at:.1f} {high:.1f}V{low:.1f}M{at - 3:.1f} {high:.1f}h6M{at - 3:.1f} {low:.1f}h6" '
+                f'fill="none" stroke="{colour}"/>'
+            )
 
 
 def _bars(chart: Chart, scale: _Scale) -> Iterable[str]:

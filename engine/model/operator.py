@@ -7,7 +7,7 @@ category, `output_schemas` is its schema rule and `build` its Spark plan. Concre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -236,6 +236,10 @@ class BuildTools:
         """The names of a frame's columns, in order."""
         raise NotImplementedError
 
+    def spelled(self, frame: DataFrame, names: Iterable[str]) -> list[str]:
+        """Names of columns as the frame has them: Spark takes upper case for lower everywhere, Sail not."""
+        return list(names)
+
     def schema(self, frame: DataFrame) -> dict[str, str]:
         """The columns of a frame with their types, as Spark writes them."""
         raise NotImplementedError
@@ -258,6 +262,7 @@ class Operator(BaseModel):
     outputs: ClassVar[tuple[Port, ...]] = (OUT,)
     keeps_rows: ClassVar[bool] = False  # exactly one row out for each row in, on the one output
     needs_trust: ClassVar[bool] = False  # runs code from the file: off until the person trusts it
+    on_sail: ClassVar[bool] = False  # gives on Sail the very rows and types that it gives on Spark, by its tests
     abstract: ClassVar[bool] = True  # set to False by a concrete class, which enters the catalogue
 
     @classmethod
@@ -471,10 +476,16 @@ class Target(Operator):
     keeps_rows: ClassVar[bool] = True
     remote: ClassVar[bool] = False  # looking at it opens a connection, which only a run may do
     lossless: ClassVar[bool] = False  # reading it back gives the very rows and types that were written
+    layouts: ClassVar[bool] = False  # its files can hold the rows divided and sorted as those behind it need them
 
     mode: Mode = Field(Mode.OVERWRITE, description="Replace what is there, add to it, or replace by key.")
     key: list[Column] = Field(default_factory=list, description="The columns that tell rows apart, for upsert.")
     pass_on: PassOn = Field(PassOn.TABLE, description="What the nodes behind this one read.")
+
+    @property
+    def keeps_layout(self) -> bool:
+        """Whether what is read on is all in the order that the run wrote it in."""
+        return self.layouts and self.mode is Mode.OVERWRITE
 
     def check(self, inputs: Inputs) -> Iterator[Finding]:
         if self.mode is Mode.UPSERT and not self.key:

@@ -153,6 +153,7 @@ class Step(StrEnum):
     FORM = "form"  # a group that leaves that table
     PAIR = "pair"
     GIVE = "give"  # rows that leave where the paper does not count them
+    STORE = "store"  # rows written and read once more for a sorter's sake, which the paper does not count
 
 
 Steps = tuple[tuple[Step, int], ...]
@@ -229,11 +230,14 @@ class SortBased(Implementation):
 
     columns: tuple[str, ...]
     passing: Passing
+    sorts: bool = True  # false: only over rows that come in order
 
-    def fit(self, work: Work) -> Fit:
+    def fit(self, work: Work) -> Fit | None:
         (order,), (rows,) = work.orders, work.rows_in
         if covers(order, self.columns):
             return Fit(self.passing.order(order[: len(self.columns)]), ((Step.SCAN, rows),))
+        if not self.sorts:
+            return None
         return Fit(self.passing.order(ordered_by(*self.columns)), ((Step.SORT, rows), (Step.SCAN, rows)))
 
 

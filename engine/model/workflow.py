@@ -109,6 +109,9 @@ class Planning(Kept):
         None, ge=0, allow_inf_nan=False, description="What may have to be done again after a failure."
     )
     limits: list[PartLimit] = Field(default_factory=list, description="What parts of the workflow may cost.")
+    as_drawn: list[NodeId] = Field(
+        default_factory=list, description="Aggregates that are not to be offered to be answered from a finer one."
+    )
 
 
 class Workflow(Kept):

@@ -69,6 +69,7 @@ class NotNull(Operator, Refusing):
     title: ClassVar[str] = "Not null"
     family: ClassVar[str] = "cleansing"
     outputs: ClassVar[tuple[Port, ...]] = (OUT, refused("quarantine"))
+    on_sail: ClassVar[bool] = True
 
     columns: ManyColumns = Field(description="The columns that must have a value.")
 
@@ -116,6 +117,7 @@ class Validate(Operator, Refusing):
     title: ClassVar[str] = "Validate"
     family: ClassVar[str] = "cleansing"
     outputs: ClassVar[tuple[Port, ...]] = (OUT, refused("reject"))
+    on_sail: ClassVar[bool] = True
 
     rules: list[Rule] = Field(min_length=1, description="What must hold for every row.")
 
@@ -247,6 +249,7 @@ class ReplaceNull(Operator):
     title: ClassVar[str] = "Replace null"
     family: ClassVar[str] = "cleansing"
     keeps_rows: ClassVar[bool] = True
+    on_sail: ClassVar[bool] = True
 
     values: dict[Column, Expression] = Field(
         min_length=1,
@@ -470,6 +473,7 @@ class Regex(Operator):
     title: ClassVar[str] = "Regular expression"
     family: ClassVar[str] = "cleansing"
     keeps_rows: ClassVar[bool] = True
+    on_sail: ClassVar[bool] = True
 
     column: Column = Field(description="The text column to search.")
     pattern: str = Field(min_length=1, description="The regular expression, as Java writes them.")
@@ -526,6 +530,7 @@ class SplitText(Operator):
     name: ClassVar[str] = "split_text"
     title: ClassVar[str] = "Split text"
     family: ClassVar[str] = "cleansing"
+    on_sail: ClassVar[bool] = True
 
     column: Column = Field(description="The text column to cut.")
     separator: str | None = Field(None, min_length=1, description="What stands between the parts, letter by letter.")
@@ -614,6 +619,7 @@ class Deduplicate(Operator):
     family: ClassVar[str] = "cleansing"
     category: ClassVar[Category] = Category.BLOCKING
     outputs: ClassVar[tuple[Port, ...]] = (Port("unique"), Port("duplicate", required=False))
+    on_sail: ClassVar[bool] = True
 
     keys: list[Column] = Field(
         default_factory=list,

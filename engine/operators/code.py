@@ -95,6 +95,7 @@ class Sql(Coded):
 
     name: ClassVar[str] = "sql"
     title: ClassVar[str] = "SQL"
+    on_sail: ClassVar[bool] = True
 
     query: CodeText = Field(description="One `SELECT` over the inputs, which are its tables.")
     columns: dict[str, SqlType] = Field(
@@ -481,6 +482,7 @@ class Python(Coded):
     name: ClassVar[str] = "python"
     title: ClassVar[str] = "Python"
     needs_trust: ClassVar[bool] = True
+    on_sail: ClassVar[bool] = True
 
     style: PythonStyle = Field(PythonStyle.FRAMES, description="What `transform` gets.")
     code: CodeText = Field(description="Python that defines `transform`.")

@@ -185,6 +185,7 @@ class Join(Operator):
     family: ClassVar[str] = "combining"
     category: ClassVar[Category] = Category.SEMI_BLOCKING
     inputs: ClassVar[tuple[Port, ...]] = (Port("left"), Port("right"))
+    on_sail: ClassVar[bool] = True
 
     kind: JoinKind = Field(JoinKind.INNER, description="Which rows leave.")
     keys: list[JoinKey] = Field(default_factory=list, description="The columns that must be equal.")
@@ -404,6 +405,7 @@ class Lookup(Operator, Refusing):
     family: ClassVar[str] = "combining"
     category: ClassVar[Category] = Category.ROW_SYNCHRONIZED  # as the paper has it: main rows pass one by one
     inputs: ClassVar[tuple[Port, ...]] = (Port("main"), Port("reference"))
+    on_sail: ClassVar[bool] = True
 
     keys: list[LookupKey] = Field(min_length=1, description="The columns by which rows are found.")
     take: list[Taken] = Field(min_length=1, description="The columns of the reference to add.")
@@ -532,6 +534,7 @@ class ParquetLookup(Lookup, ParquetSource):
     role: ClassVar[Role] = Role.ACTIVITY  # rows pass through it; what it reads is its own affair
     columnar: ClassVar[bool] = False  # computed again, it would read its files again
     inputs: ClassVar[tuple[Port, ...]] = (Port("main"),)
+    on_sail: ClassVar[bool] = True
 
     def named_schemas(self, inputs: Inputs) -> dict[str, Schema | None]:
         return {**super().named_schemas(inputs), "reference": inputs.discovered}
@@ -560,6 +563,7 @@ class Exists(Operator):
     category: ClassVar[Category] = Category.SEMI_BLOCKING
     inputs: ClassVar[tuple[Port, ...]] = (Port("main"), Port("reference"))
     outputs: ClassVar[tuple[Port, ...]] = (Port("match"), Port("rest", required=False))
+    on_sail: ClassVar[bool] = True
 
     keys: list[LookupKey] = Field(min_length=1, description="The columns by which rows are found.")
 
@@ -603,6 +607,7 @@ class SurrogateKey(Operator):
     category: ClassVar[Category] = Category.BLOCKING
     inputs: ClassVar[tuple[Port, ...]] = (IN, Port("known", required=False))
     outputs: ClassVar[tuple[Port, ...]] = (OUT, Port("new_keys", required=False))
+    on_sail: ClassVar[bool] = True
 
     key: ManyColumns = Field(description="The columns of the natural key.")
     column: NewColumn = Field(description="The name of the surrogate key.")

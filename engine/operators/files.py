@@ -517,6 +517,7 @@ class ParquetSource(ColumnarSource):
 
     name: ClassVar[str] = "parquet_source"
     title: ClassVar[str] = "Parquet"
+    on_sail: ClassVar[bool] = True
 
     def columns_of(self, file: Path) -> Schema:
         return _formats.parquet_columns(file)
@@ -639,6 +640,7 @@ class Staging(Operator):
     inputs: ClassVar[tuple[Port, ...]] = (IN,)
     outputs: ClassVar[tuple[Port, ...]] = (OUT,)
     keeps_rows: ClassVar[bool] = True
+    on_sail: ClassVar[bool] = True
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         return inputs.first()
@@ -776,7 +778,9 @@ class ParquetTarget(FileTarget):
     format: ClassVar[str] = "parquet"
     ending: ClassVar[str] = ".parquet"
     lossless: ClassVar[bool] = True
+    layouts: ClassVar[bool] = True
     cannot_hold: ClassVar[re.Pattern[str]] = re.compile(r"interval\Z|void\Z")
+    on_sail: ClassVar[bool] = True
 
     compression: Literal["snappy", "zstd", "gzip", "lz4_raw", "none"] = Field(
         "snappy", description="How the files are compressed."
@@ -896,6 +900,7 @@ class CsvTarget(TextTarget):
     format: ClassVar[str] = "csv"
     ending: ClassVar[str] = ".csv"
     cannot_hold: ClassVar[re.Pattern[str]] = _NESTED_OR_ODD
+    on_sail: ClassVar[bool] = True
 
     header: bool = Field(True, description="Whether the first line of each file names the columns.")
     separator: str = Field(",", min_length=1, max_length=1, description="What stands between two fields.")
@@ -980,6 +985,7 @@ class JsonTarget(TextTarget):
     format: ClassVar[str] = "json"
     ending: ClassVar[str] = ".json"
     cannot_hold: ClassVar[re.Pattern[str]] = re.compile(r"interval")
+    on_sail: ClassVar[bool] = True
 
     date_format: str | None = Field(None, description="How dates are written, as in `dd.MM.yyyy`; else ISO 8601.")
     timestamp_format: str | None = Field(

@@ -52,6 +52,7 @@ class Router(Operator):
     name: ClassVar[str] = "router"
     title: ClassVar[str] = "Router"
     family: ClassVar[str] = "flow"
+    on_sail: ClassVar[bool] = True
 
     routes: list[Route] = Field(min_length=1, description="The ways out, in the order they are tried.")
     mode: RouterMode = Field(RouterMode.FIRST, description="A row takes the first way that fits, or all of them.")
@@ -91,6 +92,7 @@ class Copy(Operator):
     title: ClassVar[str] = "Copy"
     family: ClassVar[str] = "flow"
     keeps_rows: ClassVar[bool] = True
+    on_sail: ClassVar[bool] = True
 
     def physical(self, known: Known) -> Physical:
         return black_box(known.passing())
@@ -105,6 +107,7 @@ class Splitter(Operator):
     name: ClassVar[str] = "splitter"
     title: ClassVar[str] = "Splitter"
     family: ClassVar[str] = "flow"
+    on_sail: ClassVar[bool] = True
 
     parts: int = Field(2, ge=2, le=100, description="How many ports: `part1`, `part2` and so on.")
     by: list[Column] = Field(

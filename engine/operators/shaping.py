@@ -101,6 +101,7 @@ class Select(Operator):
     name: ClassVar[str] = "select"
     title: ClassVar[str] = "Select columns"
     family: ClassVar[str] = "shaping"
+    on_sail: ClassVar[bool] = True
     keeps_rows: ClassVar[bool] = True
 
     columns: list[SelectedColumn] = Field(
@@ -174,7 +175,10 @@ class Select(Operator):
             return frame.select(*map(plain, left)).toDF(*map(self._new_name, left))
         if self.drop:
             frame = frame.drop(*self.drop)
-        return frame.withColumnsRenamed(dict(self.rename)) if self.rename else frame
+        if self.rename:
+            spelled = tools.spelled(frame, self.rename)
+            frame = frame.withColumnsRenamed(dict(zip(spelled, self.rename.values(), strict=True)))
+        return frame
 
     def _new_name(self, name: str) -> str:
         lower = name.lower()
@@ -195,6 +199,7 @@ class Derive(Operator):
     title: ClassVar[str] = "Derive columns"
     family: ClassVar[str] = "shaping"
     keeps_rows: ClassVar[bool] = True
+    on_sail: ClassVar[bool] = True
 
     columns: list[Derived] = Field(min_length=1, description="The columns in the order they are computed.")
 
@@ -311,6 +316,7 @@ class Filter(Operator):
     title: ClassVar[str] = "Filter"
     family: ClassVar[str] = "shaping"
     outputs: ClassVar[tuple[Port, ...]] = (Port("match"), Port("rest", required=False))
+    on_sail: ClassVar[bool] = True
 
     condition: Condition = Field(description="What is true for the rows that leave by `match`.")
 
@@ -337,6 +343,7 @@ class Sort(Operator):
     family: ClassVar[str] = "shaping"
     category: ClassVar[Category] = Category.BLOCKING
     keeps_rows: ClassVar[bool] = True
+    on_sail: ClassVar[bool] = True
 
     by: list[OrderBy] = Field(min_length=1, description="The columns to sort by, the weightiest first.")
 
@@ -380,6 +387,7 @@ class Limit(Operator):
     title: ClassVar[str] = "First rows"
     family: ClassVar[str] = "shaping"
     category: ClassVar[Category] = Category.BLOCKING
+    on_sail: ClassVar[bool] = True
 
     rows: int = Field(ge=0, le=2**31 - 1, description="How many rows go on at most.")
     order: list[OrderBy] = Field(
@@ -418,6 +426,7 @@ class Sequence(Operator):
     family: ClassVar[str] = "shaping"
     category: ClassVar[Category] = Category.BLOCKING
     keeps_rows: ClassVar[bool] = True
+    on_sail: ClassVar[bool] = True
 
     into: NewColumn = Field("number", description="The new column for the number.")
     order: list[OrderBy] = Field(
@@ -671,6 +680,7 @@ class Unpivot(Operator):
     name: ClassVar[str] = "unpivot"
     title: ClassVar[str] = "Unpivot"
     family: ClassVar[str] = "shaping"
+    on_sail: ClassVar[bool] = True
 
     keep: list[Column] = Field(default_factory=list, description="The columns that every new row keeps.")
     columns: ManyColumns = Field(description="The columns that become rows.")
@@ -865,6 +875,7 @@ class Explode(Operator):
     name: ClassVar[str] = "explode"
     title: ClassVar[str] = "Explode array"
     family: ClassVar[str] = "shaping"
+    on_sail: ClassVar[bool] = True
 
     column: Column = Field(description="The array column.")
     into: NewColumn | None = Field(None, description="A new column for the element; without it, the column itself.")

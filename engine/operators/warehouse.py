@@ -63,6 +63,7 @@ class Aggregate(Operator):
     title: ClassVar[str] = "Aggregate"
     family: ClassVar[str] = "warehouse"
     category: ClassVar[Category] = Category.BLOCKING
+    on_sail: ClassVar[bool] = True
 
     group: list[Column] = Field(default_factory=list, description="The columns whose equal values make a group.")
     aggregates: list[Measure] = Field(default_factory=list, description="What is computed over each group.")
@@ -179,6 +180,7 @@ class MaterializedView(Aggregate):
 
     name: ClassVar[str] = "materialized_view"
     title: ClassVar[str] = "Materialized view"
+    on_sail: ClassVar[bool] = True
 
     refresh: RefreshMode = Field(RefreshMode.FULL, description="Computed anew, or brought up to date by what came.")
     priority: int = Field(1, ge=1, description="How much its staleness weighs; larger is more urgent.")
@@ -214,6 +216,7 @@ class SlowlyChangingDimension(Operator, Refusing):
     category: ClassVar[Category] = Category.BLOCKING
     inputs: ClassVar[tuple[Port, ...]] = (IN, Port("current", required=False))
     outputs: ClassVar[tuple[Port, ...]] = (OUT, refused("duplicate"))
+    on_sail: ClassVar[bool] = True
 
     key: ManyColumns = Field(description="The columns of the natural key.")
     types: dict[Column, Literal[1, 2]] = Field(

@@ -7,7 +7,7 @@ would be. What is written once (a target, a staging area, a staged copy) is the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -57,10 +57,11 @@ def counted_ports(bound: Bound, node: str) -> list[str]:
     return [port.name for port in operator.output_ports() if port.carries is Carries.REFUSED and port.name not in read]
 
 
-def fuse(bound: Bound, cheap_again: Callable[[str], bool] | None = None) -> FusedPlan:
+def fuse(bound: Bound, cheap_again: Callable[[str], bool] | None = None, kept: Collection[str] = ()) -> FusedPlan:
     """Divide a workflow into fused units.
 
-    `cheap_again(node)` may overrule the built-in judgement of whether a shared node is better computed again.
+    `cheap_again(node)` may overrule the built-in judgement of whether a shared node is better computed again; the rows
+    of the nodes in `kept` are staged, whoever reads them.
     """
     plan = FusedPlan()
     held: dict[str, tuple[Held, tuple[str, ...]]] = {}
@@ -71,6 +72,8 @@ def fuse(bound: Bound, cheap_again: Callable[[str], bool] | None = None) -> Fuse
             held[node] = (Held.TARGET, tuple(port.name for port in bound.operators[node].output_ports()))
         elif role is Role.STAGING:
             held[node] = (Held.STAGING, tuple(port.name for port in bound.operators[node].output_ports()))
+        elif node in kept and links:
+            held[node] = (Held.STAGED, tuple(dict.fromkeys(link.source_port for link in links)))
         elif len(links) > 1:
             keeper = _keeper(bound, node)
             if keeper is not None:

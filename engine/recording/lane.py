@@ -35,6 +35,21 @@ class Lane(Columns):
         """How many turns had ended by a moment."""
         return int(np.searchsorted(self["end"], at, side="right"))
 
+    def sums(self, turns: int) -> list[float]:
+        """All sums after so many turns, in the order of `SUMS`."""
+        return self._data[2:, turns - 1].tolist() if turns else [0.0] * len(SUMS)
+
+    def grown_at(self, name: str, at: float) -> float:
+        """A sum at one moment, as if it grew evenly during a turn."""
+        ended = self.ended(at)
+        before = self.at(name, ended - 1)
+        if ended >= self.count:
+            return before
+        begin, end = self.at("begin", ended), self.at("end", ended)
+        if at <= begin or end <= begin:
+            return before
+        return before + (self.at(name, ended) - before) * (at - begin) / (end - begin)
+
     def grown(self, name: str, at: Floats) -> Floats:
         """A sum at each of these moments, as if it grew evenly during a turn."""
         end, begin, total = self["end"], self["begin"], self[name]

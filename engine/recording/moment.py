@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from engine.events import (
     Event,
     NodeCounted,
@@ -137,16 +135,14 @@ def state_at(recording: RunRecording, at: float) -> RunState:
 
 def _unit(lane: Lane, name: str, at: float, recording: RunRecording, told: Told) -> UnitState:
     ended = lane.ended(at)
-    begin = lane["begin"]
-    since = None
-    if ended < len(begin):
-        if begin[ended] <= at:
-            since = float(begin[ended])
-    else:
-        open_ = recording.open.get(name)
-        if open_ is not None and open_ <= at:
-            since = open_
-    turns = int(lane.at("turns", ended - 1))
+    since: float | None = None
+    if ended < lane.count:
+        begin = lane.at("begin", ended)
+        since = begin if begin <= at else None
+    elif name in recording.open:
+        begin = recording.open[name]
+        since = begin if begin <= at else None
+    turns, packs_in, rows_in, packs_out, rows_out, seconds, _ = lane.sums(ended)
     message = None
     if name in told.failed:
         state, message = State.FAILED, told.failed[name][1]
@@ -157,20 +153,19 @@ def _unit(lane: Lane, name: str, at: float, recording: RunRecording, told: Told)
     else:
         state = State.STALLED if turns or name in told.begun else State.WAITING
     rate = 0.0
-    if turns or since is not None:
-        sums = "rows_in" if lane.at("rows_in", len(lane) - 1) else "rows_out"
+    if state in (State.RUNNING, State.STALLED):
+        taken = "rows_in" if lane.at("rows_in", lane.count - 1) else "rows_out"
         window = min(WINDOW_S, at) or WINDOW_S
-        before, now = lane.grown(sums, np.array((at - window, at)))
-        rate = float(now - before) / window
+        rate = (lane.grown_at(taken, at) - lane.grown_at(taken, at - window)) / window
     return UnitState(
         state,
         since if state is State.RUNNING else None,
-        turns,
-        int(lane.at("packs_in", ended - 1)),
-        int(lane.at("rows_in", ended - 1)),
-        int(lane.at("packs_out", ended - 1)),
-        int(lane.at("rows_out", ended - 1)),
-        lane.at("seconds", ended - 1),
+        int(turns),
+        int(packs_in),
+        int(rows_in),
+        int(packs_out),
+        int(rows_out),
+        seconds,
         rate,
         told.progress.get(name) if state is State.RUNNING else None,
         message,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.events import RunFinished, RunPaused, RunResumed, RunStepped
 from engine.recording.columns import Floats, Ints
 
 if TYPE_CHECKING:
@@ -144,12 +145,27 @@ class Figures:
     events: int
 
 
+def standstills(recording: RunRecording) -> list[tuple[float, float]]:
+    """When the run was paused and nothing ran; seconds since its start."""
+    found: list[tuple[float, float]] = []
+    begin: float | None = None
+    for event, time in zip(recording.events, recording.event_times, strict=True):
+        if isinstance(event, RunPaused) and not event.running:
+            begin = time if begin is None else begin
+        elif isinstance(event, RunResumed | RunStepped | RunFinished) and begin is not None:
+            found.append((begin, time))
+            begin = None
+    return found
+
+
 def figures(recording: RunRecording) -> Figures:
     """What a comparison tells of a run."""
     shots = recording.snapshots
     times = shots["time"]
     average, most = {}, {}
     lengths = np.diff(times)
+    for begin, end in standstills(recording):  # a pause is no part of the run, and of no average
+        lengths -= np.clip(np.minimum(times[1:], end) - np.maximum(times[:-1], begin), 0.0, None)
     for measure in MEASURES:
         values = shots[measure][: len(times)]
         most[measure] = int(values.max()) if len(values) else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 UNKNOWN_ALPHA, UNKNOWN_BETA = 1.0, 0.0  # until the first update was seen
+LEAST_ALPHA = 1e-6  # no update takes no time at all
 FORGET = 0.95  # how much an observation still counts after the next one
 SIGNIFICANT = 1.25  # a parameter that changed by this factor has changed significantly (section 3.2)
 
@@ -38,7 +39,7 @@ class CostEstimate:
 
     def values(self) -> tuple[float, float]:
         """alpha and beta as known now."""
-        return self.alpha, self.beta
+        return max(self.alpha, LEAST_ALPHA), self.beta
 
     def remember(self, learnt: Learnt) -> None:
         """Begin with what an earlier run learnt, as if it had been seen some times."""

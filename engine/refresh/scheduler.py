@@ -7,7 +7,7 @@ real clock and Spark, the simulator by a virtual one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from random import Random
@@ -171,6 +171,25 @@ class Scheduler:
             source.dependents.remove(table)
         self._connect()
 
+    def begin_from(self, names: Iterable[str], freshness: float, now: float) -> None:
+        """Tables that are still empty will hold data from an earlier time on than was thought."""
+        now = self._clock(now)
+        for name in names:
+            table = self.tables[name]
+            if table.freshness > freshness and table.job is None:
+                table.account(now)
+                table.freshness = table.safe = freshness
+                table.available = freshness
+                if table.bound is not None:
+                    self._watch(table, now)
+
+    def catch_up(self, now: float) -> None:
+        """Views that hold less than their sources, as a stop or a kill may leave them, have something to load."""
+        self._clock(now)
+        for name in self.warehouse.order:
+            if not self.tables[name].is_base:
+                self._follow(self.tables[name])
+
     # -- what to do
 
     def start(self, now: float) -> list[Job]:
@@ -278,6 +297,8 @@ class Scheduler:
                 if promised > safe:
                     safe = promised
             table.loading = 0
+        elif table.released is None:
+            table.available = safe  # a driver may end a view's job earlier, where its sources' partitions end
         if safe > table.safe:
             table.safe = safe
         if table.bound is not None:

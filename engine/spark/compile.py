@@ -13,7 +13,9 @@ from engine.model.binding import Bound
 from engine.model.operator import Built, Place, Split, leaving, port_frame
 from engine.operators._sql import quoted
 from engine.partition.fused import FusedPlan, Held, Unit, counted_ports
+from engine.spark.backend import backend_of
 from engine.spark.failures import NodeFailed, reason_of
+from engine.spark.planned import Planned
 from engine.spark.tools import build
 
 PORT = "_papilio_port"
@@ -21,22 +23,22 @@ PORT = "_papilio_port"
 
 @dataclass
 class CountedRows:
-    """Counts taken while a unit runs: all rows a node saw, and those it refused, by port."""
+    """Counts of a unit's run: all rows a node saw, and those it refused, by port."""
 
     node: str
     ports: tuple[str, ...]
-    observation: Observation
-    again: Callable[[], DataFrame]  # the same counts, taken by themselves
+    query: Callable[[], DataFrame]  # the counts, asked for by themselves
+    observation: Observation | None = None  # the counts, taken in passing, where Spark can
 
     def get(self) -> tuple[int, dict[str, int]]:
         """The counts once the unit has run.
 
         Where Spark proved that the unit's result needs no row of this node (behind it stands a filter that nothing
-        passes), it took no counts. They are taken then: rows are refused whoever reads the others.
+        passes), it took none in passing. They are asked for then: rows are refused whoever reads the others.
         """
-        found = self.observation.get
+        found = self.observation.get if self.observation is not None else {}
         if "total" not in found:
-            found = self.again().collect()[0].asDict()
+            found = self.query().collect()[0].asDict()
         return int(found["total"] or 0), {port: int(found[port] or 0) for port in self.ports}
 
 
@@ -76,22 +78,34 @@ class NodeBuilder:
             raise NodeFailed(node, reason_of(error)) from error
 
     def _count(self, node: str, split: Split, ports: list[str], counted: list[CountedRows]) -> Split:
-        """Count the rows that would leave by ports nobody reads, in the job that runs anyway."""
-        observation = Observation(f"papilio-{node}")
+        """Count the rows that would leave by ports nobody reads: in the job that runs anyway, or in one by itself."""
         counts = [F.count(F.lit(1)).alias("total")]
         counts += [F.count_if(F.expr(split.ways[port].condition)).alias(port) for port in ports]
-        frame = split.frame.observe(observation, *counts)
-        counted.append(CountedRows(node, tuple(ports), observation, lambda: split.frame.agg(*counts)))
+        made = CountedRows(node, tuple(ports), lambda: split.frame.agg(*counts))
+        counted.append(made)
+        if not backend_of(self.spark).counts_in_passing:
+            return split
+        made.observation = Observation(f"papilio-{node}")
+        frame = split.frame.observe(made.observation, *counts)
         return Split(frame, split.ways, split.working, split.overlapping)
 
 
 class Compiler(NodeBuilder):
     """Compiles fused units of a bound workflow for one session."""
 
-    def __init__(self, bound: Bound, plan: FusedPlan, spark: SparkSession, place: Place, read_held: ReadHeld) -> None:
+    def __init__(
+        self,
+        bound: Bound,
+        plan: FusedPlan,
+        spark: SparkSession,
+        place: Place,
+        read_held: ReadHeld,
+        planned: Planned | None = None,
+    ) -> None:
         super().__init__(bound, spark, place)
         self.plan = plan
         self.read_held = read_held
+        self.planned = planned
 
     def compile(self, unit: Unit) -> UnitPlan:
         """The plan of a unit. Spark's analyser confirms every operator here, so a failure knows its node."""
@@ -106,6 +120,8 @@ class Compiler(NodeBuilder):
                 inputs: dict[str, list[DataFrame]] = {}
                 for link in self.bound.incoming.get(node, ()):
                     frame = self.frame(unit, link.source, link.source_port, built)
+                    if self.planned is not None:
+                        frame = self.planned.passed(link, frame)
                     inputs.setdefault(link.target_port, []).append(frame)
                 built[node] = self.build_node(node, inputs, made.counted)
         if unit.held is Held.STAGED:

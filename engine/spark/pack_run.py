@@ -24,6 +24,7 @@ from engine.schedule.mixed import scheduled
 from engine.schedule.monitor import Activation, Decided, Limits, Monitor, Outcome, Step, Unit
 from engine.schedule.policy import MIXED
 from engine.schedule.queues import Pack, Queue
+from engine.spark.backend import backend_of
 from engine.spark.compile import NodeBuilder
 from engine.spark.pack_frames import PackFrames, Produced
 from engine.spark.pack_turns import PackTurns, Turn
@@ -31,7 +32,6 @@ from engine.spark.packs import PackStore, default_budget_bytes
 from engine.spark.peek import forget_packs, write_packs
 from engine.spark.pipelines import Pipelines
 from engine.spark.runner import CANCEL_SECONDS, POLL_SECONDS, Run
-from engine.spark.session import activate
 
 SNAPSHOT_SECONDS = 0.1
 STORE = "packs"  # the folder of the disk tier in the run's folder
@@ -206,10 +206,7 @@ class PackRun(Run):
     def _enter(self, unit: str) -> None:
         """From here on this thread's jobs are the unit's."""
         assert self.spark is not None
-        activate(self.spark)
-        context = self.spark.sparkContext
-        context.setJobGroup(self._group(unit), unit, interruptOnCancel=True)
-        context.setLocalProperty("spark.scheduler.pool", unit)
+        backend_of(self.spark).enter(self._group(unit), unit)
 
     def _end_turn(self, turn: Turn) -> None:
         """Write a turn down, let the monitor know, and remove what it took."""

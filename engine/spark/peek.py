@@ -55,8 +55,9 @@ def held_packs(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def peek(folder: Path, queue: str) -> dict[str, Any]:
-    """The packs of a queue with their first rows, and figures for each column."""
+    """The packs of a queue with their first rows, and figures for each column. `join.left` names it by its end."""
     held = held_packs(folder)
+    queue = next((id_ for id_ in held if id_.endswith(f"> {queue}")), queue)
     if queue not in held:
         raise BadInput(f"{folder}: there is no queue `{queue}`; there are {', '.join(held) or 'none'}")
     packs = held[queue]

@@ -34,6 +34,7 @@ from pyspark.sql import SparkSession
 
 import resources
 from engine.errors import BadInput, EnvironmentProblem
+from engine.spark.connect import close_connected, is_connected, open_connected
 from engine.spark.java import Java, cache_folder, find_java, home_for_spark
 
 LEAST_DRIVER_MEMORY_MB = 512
@@ -45,7 +46,7 @@ STOP_TIMEOUT_S = 30
 LAST_LINES = 20
 """How much of what a JVM said is kept, to be shown if it dies."""
 
-MASTER_FORMS = "local, local[n], local[*], local-cluster[workers,cores,MB], spark://host:port"
+MASTER_FORMS = "local, local[n], local[*], local-cluster[workers,cores,MB], spark://host:port, sc://host:port, sail"
 
 SPARK_HOME = Path(pyspark.__file__).resolve().parent
 SPARK_FILES = Path(resources.__file__).resolve().parent / "spark"
@@ -107,6 +108,8 @@ class _Process:
 def open_session(settings: SparkSettings | None = None) -> SparkSession:
     """Start a JVM and a Spark session in it, or take the one that is lent. One may be open at a time."""
     settings = settings or SparkSettings()
+    if is_connected(settings.master):
+        return open_connected(settings.master, settings.extra, settings.log)
     opened = _Process.opened
     if opened is not None and opened.lent:
         return _borrow(opened, settings)
@@ -131,6 +134,8 @@ def lent(session: SparkSession) -> Iterator[None]:
 
 def close_session(session: SparkSession) -> None:
     """Stop the session and end its JVM, also one that died on its own. A lent session stays open."""
+    if close_connected(session):
+        return
     with _Process.lock:
         if _Process.opened is None or _Process.opened.session is not session or _Process.opened.lent:
             return

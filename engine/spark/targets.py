@@ -35,6 +35,7 @@ from engine.operators._sql import plain, quoted
 from engine.operators.files import FileTarget, TblTarget, TextTarget
 from engine.spark.compile import writable
 from engine.spark.failures import reason_of
+from engine.spark.sorted_staging import SortedStage
 from engine.spark.tools import SparkTools
 
 JOURNAL = "targets.jsonl"
@@ -128,6 +129,7 @@ class FileDelivery:
         self._delivered: Path | None = None  # what `pass_on: delivered` reads, where it can be read as it is
         self._rows = 0
         self._syncing: _Syncing | None = None
+        self.stage: SortedStage | None = None  # a sorter: the files hold the rows divided and in order
 
     def record(self) -> dict[str, Any]:
         return {"kind": self.kind, "node": self.node, "path": str(self.path), "staged": str(self.staged)}
@@ -145,6 +147,11 @@ class FileDelivery:
         self._columns = list(state["columns"])
         self._schema = StructType.fromJson(state["schema"])
         self._delivered = self.staged / "rows" if state["delivered"] else None
+
+    def sort_again(self, spark: SparkSession) -> None:
+        """What a killed run had staged by a sorter is known to this session as well."""
+        if self.stage is not None:
+            self.stage.restore(spark, self._schema)
 
     # -- writing
 
@@ -203,7 +210,10 @@ class FileDelivery:
         if operator.is_single_file:
             options.pop("header", None)  # it is written once, above all parts
         prepared = operator.prepared(frame, self._tools(frame.sparkSession))
-        prepared.write.format(operator.format).options(**options).save(str(folder))
+        if self.stage is not None:
+            self.stage.write(prepared, options)
+        else:
+            prepared.write.format(operator.format).options(**options).save(str(folder))
         _tidy(folder, operator.ending)
 
     def _upsert(self, frame: DataFrame, rows: Path, table: Path, there: bool) -> None:
@@ -315,6 +325,8 @@ class FileDelivery:
 
     def _read(self, spark: SparkSession, path: Path, single: bool) -> DataFrame:
         operator = self.operator
+        if self.stage is not None:
+            return self.stage.read(spark)
         if operator.lossless:  # told the columns, Spark starts no job to find them in the files
             return spark.read.schema(self._schema).format(operator.format).load(str(path))
         frame = spark.createDataFrame([], self._schema)
@@ -458,12 +470,18 @@ def _content_mark(path: Path) -> str | None:
 
 
 def _tidy(folder: Path, ending: str) -> None:
-    """Remove Hadoop's checksums and markers, and give the parts the ending of their kind."""
+    """Remove Hadoop's checksums and markers, and give the parts the name and the ending of their kind."""
     for file in list(folder.rglob("*")):
-        if file.name == "_SUCCESS" or (file.name.startswith(".") and file.suffix == ".crc"):
+        name = file.name
+        if name == "_SUCCESS" or (name.startswith(".") and file.suffix == ".crc"):
             file.unlink()
-        elif ending == ".tbl" and ".csv" in file.name:
-            file.rename(file.with_name(file.name.replace(".csv", ".tbl")))
+        elif file.is_file():
+            if not name.startswith("part-"):  # Sail's, which are known as ours by this name from now on
+                name = f"part-{name}"
+            if ending == ".tbl" and ".csv" in name:
+                name = name.replace(".csv", ".tbl")
+            if name != file.name:
+                file.rename(file.with_name(name))
 
 
 def _link_all(source: Path, folder: Path, ending: str) -> None:

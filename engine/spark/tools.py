@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -45,6 +45,10 @@ class SparkTools(BuildTools):
 
     def columns(self, frame: DataFrame) -> list[str]:
         return frame.columns
+
+    def spelled(self, frame: DataFrame, names: Iterable[str]) -> list[str]:
+        own = {name.lower(): name for name in frame.columns}
+        return [own.get(name.lower(), name) for name in names]
 
     def schema(self, frame: DataFrame) -> dict[str, str]:
         return {field.name: field.dataType.simpleString() for field in frame.schema.fields}

@@ -164,6 +164,7 @@ def test_a_run_is_paused_stepped_resumed_and_is_in_the_list_of_runs(fig1: MainWi
     assert not panel.resume_button.isEnabled()
 
 
+@pytest.mark.slow
 def test_all_policies_run_one_after_the_other_and_are_compared(fig1: MainWindow) -> None:
     window = fig1
     compared: list[list[str]] = []
@@ -175,6 +176,7 @@ def test_all_policies_run_one_after_the_other_and_are_compared(fig1: MainWindow)
     assert policies == ["rr", "mc", "mm", "mixed"]
 
 
+@pytest.mark.slow
 def test_a_killed_engine_leaves_the_designer_alive_and_the_run_interrupted(fig1: MainWindow) -> None:
     window = fig1
     window.driver.bar.choose("Classroom MM")

@@ -17,7 +17,7 @@ SCREEN = (3100, 1400)
 class Robot:
     """Starts `papilio design` on a virtual display and works it by xdotool."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str], *files: str) -> None:
         read, write = os.pipe()
         self.screen = subprocess.Popen(
             ["Xvfb", "-displayfd", str(write), "-screen", "0", f"{SCREEN[0]}x{SCREEN[1]}x24", "-nolisten", "tcp"],
@@ -33,7 +33,7 @@ class Robot:
         self.environment = {**environment, "DISPLAY": f":{number.decode().strip()}", "QT_QPA_PLATFORM": "xcb"}
         self.errors = (folder / "designer.log").open("w")
         self.program = subprocess.Popen(
-            [sys.executable, "-m", "engine", "design"], cwd=folder, env=self.environment, stderr=self.errors
+            [sys.executable, "-m", "engine", "design", *files], cwd=folder, env=self.environment, stderr=self.errors
         )
         self.window = self.find("Papilio")
         self.do("windowmove", self.window, "0", "0", "windowsize", self.window, *map(str, SCREEN))
@@ -97,6 +97,10 @@ class Robot:
         for name in names:
             self.do("key", "--clearmodifiers", name)
             self.settle()
+
+    def tap(self, name: str) -> None:
+        """Press a key while the program is busy with a run, and so never settles."""
+        self.do("key", "--clearmodifiers", name)
 
     def type(self, text: str) -> None:
         """Type a text."""

@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+from pyspark.errors import UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -29,6 +31,7 @@ from engine.model.operator import (
 )
 from engine.model.types import UNKNOWN
 from engine.operators import catalogue
+from engine.spark.backend import Connected, backend_of
 from engine.spark.script import Code, ScriptTools, frame, source
 from engine.spark.tools import build
 
@@ -54,6 +57,8 @@ def run(
     folder: Path | None = None,
 ) -> dict[str, Rows]:
     """The rows on each output port. Fails where the three ways do not agree."""
+    if isinstance(backend_of(spark), Connected) and not operator.on_sail:
+        pytest.skip(f"`{operator.name}` is not said to run on Sail")
     frames = {
         port: list(value) if isinstance(value, (list, tuple)) else [value] for port, value in (inputs or {}).items()
     }
@@ -76,7 +81,7 @@ def run(
         _compare_schema(name, rule[name], dict(actual.dtypes))
         results[name] = rows(actual)
         assert script[name].dtypes == actual.dtypes, f"port {name}: the script gives other columns than the engine"
-        if not actual.sameSemantics(script[name]):
+        if not _same_plan(actual, script[name]):
             assert Counter(map(repr, rows(script[name]))) == Counter(map(repr, results[name])), (
                 f"port {name}: the script gives other rows than the engine"
             )
@@ -91,6 +96,14 @@ def findings_of(operator: Operator, known: Mapping[str, Sequence[Any]]) -> list[
 def rows(data: DataFrame) -> Rows:
     """A frame's rows as plain tuples."""
     return [tuple(row) for row in data.collect()]
+
+
+def _same_plan(one: DataFrame, other: DataFrame) -> bool:
+    """Whether Spark can tell that two plans are the same."""
+    try:
+        return one.sameSemantics(other)
+    except UnsupportedOperationException:  # Sail cannot tell; then the rows must be the same
+        return False
 
 
 def by_key(data: Rows) -> Rows:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 from engine.model.binding import bind
 from engine.model.physical import ordered_by
 from engine.operators import catalogue
 from engine.operators.combining import Join, JoinForm
-from engine.plan.apply import applied
+from engine.plan.apply import Applied, Layout, applied
 from engine.plan.costs import PaperCosts
 from engine.plan.graph import graph_of
 from engine.plan.planner import only, rank
@@ -43,8 +45,10 @@ def test_sorters_become_orders_of_recordsets_and_edges():
     graph = graph_of(bound, rows_of(bound))
     plan = only("((l.f.f_j(a))//(r.r!(a))).j@MJ.t", graph, PaperCosts()).best
     asked = applied(graph, plan)
-    assert asked.staged == {"r": ordered_by("a")}
-    assert asked.passed == {("f", "j"): ordered_by("a")}
+    assert asked.staged == {"r": Layout(ordered_by("a"), 1)}
+    assert asked.passed == {("f", "j", 0): Layout(ordered_by("a"), 1)}
+    assert asked.rows == 1_000
+    assert Applied.from_data(json.loads(json.dumps(asked.as_data()))) == asked
     assert asked.settings == {("j", "form"): "merge"}
 
 

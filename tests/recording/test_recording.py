@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from engine.events import Event, event_from
 from engine.recording import RunRecording, State
+from engine.recording.series import figures
 
 UNITS = ("a", "b", "c")
 QUEUES = {"a > b": 4, "b > c": 2}
@@ -262,7 +263,7 @@ def test_a_recorded_run_ends_as_its_summary_says(run: Path) -> None:
     for node, counted in summary["nodes"].items():
         assert before.nodes[node].rows_out == counted["rows_out"], node
     half = recording.state(recording.end / 2)
-    assert {node.state for node in half.nodes.values()} >= {State.WAITING, State.STALLED}
+    assert {node.state for node in half.nodes.values()} >= {State.WAITING, State.FINISHED}
 
 
 def test_a_decision_is_read_from_the_log_with_its_candidates(run: Path) -> None:
@@ -319,3 +320,23 @@ def test_events_that_nobody_knows_are_skipped_and_counted() -> None:
 def test_every_kind_of_event_has_a_time_by_which_it_is_found() -> None:
     assert all("time" in kind.__dataclass_fields__ for kind in Event.kinds.values())
     assert event_from({"event": "table-staleness", "time": 1.0, "table": "v", "staleness": 2.0}) is not None
+
+
+def test_a_pause_is_in_no_average(tmp_path: Path) -> None:
+    def shot(time: float, size: int) -> dict[str, Any]:
+        return {"event": "queue-snapshot", "time": time, "queues": {"a > b": [1, 10, size]}}
+
+    def pause(time: float) -> dict[str, Any]:
+        return {"event": "run-paused", "time": time, "running": []}
+
+    def average(*events: dict[str, Any]) -> float:
+        log = tmp_path / "events.jsonl"
+        log.write_text("".join(json.dumps(event) + "\n" for event in (begun(), *events)))
+        return figures(RunRecording.load(log)).avg_bytes
+
+    assert average(shot(1001, 100), shot(1002, 300), shot(1003, 0)) == pytest.approx(200)
+    paused = [
+        shot(1001, 100), shot(1002, 300), {**pause(1002.5), "running": ["a"]}, pause(1002.5),
+        {"event": "run-stepped", "time": 1010}, pause(1010), {"event": "run-resumed", "time": 1102.5}, shot(1103, 0),
+    ]  # fmt: skip
+    assert average(*paused) == pytest.approx(200), "a hundred seconds of standing still weigh nothing"

@@ -102,6 +102,7 @@ def test_a_scheduled_run_is_stepped_and_its_packs_are_looked_into(tpch: Path, tm
             break
     assert found is not None
     assert found["columns"][0]["type"] in ("bigint", "int")
+    assert peek(run.folder, queue.partition("> ")[2])["packs"], "a queue can be named by its end"
     with pytest.raises(BadInput, match="there is no queue `nowhere`"):
         peek(run.folder, "nowhere")
     time.sleep(0.3)  # it stands still meanwhile

@@ -148,7 +148,8 @@ class ActivityPanel(TimePlot):
         if labels != self.labels:
             self.labels = labels
             self._name(labels)
-        self.bars.show_span(recording, start, stop, self.pixels)
+        if not self.same(recording):
+            self.bars.show_span(recording, start, stop, self.pixels)
         state = recording.state(self.player.at)
         running = [name for name, unit in state.units.items() if unit.state is State.RUNNING]
         turns = sum(unit.turns for unit in state.units.values())

@@ -14,7 +14,7 @@ from designer.monitor.plot import MARK, TimePlot
 from designer.monitor.units import measure_text
 from designer.text import tr
 from designer.theme.theme import theme
-from engine.recording.series import MEASURES, Memory, figures, memory
+from engine.recording.series import MEASURES, Figures, Memory, figures, memory
 
 SHOWN = 7  # queues with a colour of their own; the others are one
 OTHERS = "others"
@@ -34,11 +34,13 @@ class MemoryPanel(TimePlot):
         self.drawn: Memory | None = None
         self.ranking: list[str] = []
         self.shows_key = True
+        self._facts: Figures
         super().__init__(player)
         self.measure = self._choice(MEASURES, (tr("Bytes"), tr("Packs"), tr("Rows")))
         self.style_ = self._choice(STYLES, (tr("Stacked"), tr("Lines"), tr("Total")))
         self.total = pg.PlotCurveItem(antialias=True)
         self.total.setZValue(30)
+        self.total.setCacheMode(self.total.CacheMode.DeviceCoordinateCache)
         self.disk = pg.PlotCurveItem(antialias=True)
         self.disk.setZValue(31)
         self.spilled = pg.ScatterPlotItem(symbol=MARK, pxMode=True)
@@ -96,6 +98,11 @@ class MemoryPanel(TimePlot):
 
     def draw_plot(self, recording: Any, start: float, stop: float) -> None:
         measure, style = self.measure.currentData(), self.style_.currentData()
+        if not self.same(recording, measure, style, tuple(self.ranking), self.least_top):
+            self._draw_curves(recording, start, stop, measure, style)
+        self._draw_figures(recording, measure)
+
+    def _draw_curves(self, recording: Any, start: float, stop: float, measure: str, style: str) -> None:
         found = self.drawn = memory(recording, measure, start, stop, self.pixels)
         if not len(found.times):
             self.say(
@@ -105,6 +112,9 @@ class MemoryPanel(TimePlot):
             self.say("")
         shown = self._chosen(found) if style != "total" else {}
         self._draw_queues(found, shown, style)
+        dense = len(found.times) > self.pixels / 3  # a broad line over a zigzag costs much and shows nothing
+        self.total.opts["antialias"] = not dense
+        self.total.setPen(self.pen(theme().text, 1.0 if dense and self.scale == 1 else 1.8))
         self.total.setData(found.times, found.total)
         top = float(found.total.max()) if len(found.total) else 0.0
         disk = recording.snapshots["disk"][: len(recording.snapshots)]
@@ -116,9 +126,12 @@ class MemoryPanel(TimePlot):
         top = self._draw_budget(recording, measure, top)
         self._draw_spills(recording, found)
         self.set_top(top)
+        self._facts = figures(recording)
+
+    def _draw_figures(self, recording: Any, measure: str) -> None:
         at = recording.snapshot_at(self.player.at)
         now = float(recording.snapshots[measure][at]) if at >= 0 else 0.0
-        facts = figures(recording)
+        facts = self._facts
         parts = [
             (measure_text(measure, now), tr("now")),
             (measure_text(measure, getattr(facts, f"avg_{measure}")), tr("average")),
@@ -148,12 +161,13 @@ class MemoryPanel(TimePlot):
             curve = self.curves.get(name)
             if curve is None:
                 curve = self.curves[name] = pg.PlotCurveItem(antialias=True)
+                curve.setCacheMode(curve.CacheMode.DeviceCoordinateCache)
                 self.plot.addItem(curve, ignoreBounds=True)
             color = colors.faint if name == OTHERS else self.colours.queue(name)
             curve.setVisible(True)
             if style == "stacked":
                 below = below + values
-                curve.setPen(pg.mkPen(color, width=1))
+                curve.setPen(None)
                 curve.setBrush(color)
                 curve.setFillLevel(0.0)
                 curve.setZValue(20 - number * 0.1)  # the lower ones lie over what stands above them

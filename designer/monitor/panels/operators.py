@@ -28,6 +28,7 @@ class OperatorsPanel(Panel):
     def __init__(self, player: Player) -> None:
         super().__init__(player)
         self.drawn: list[Share] = []
+        self._names: list[tuple[int, str]] = []
         self.layout_ = pg.GraphicsLayoutWidget()
         self.layout_.setFrameShape(self.layout_.Shape.NoFrame)
         self.plots: list[pg.PlotItem] = []
@@ -64,6 +65,9 @@ class OperatorsPanel(Panel):
             plot.getAxis("left").setWidth(round(AXIS_WIDTH * min(self.scale, 1.45)) if number == 0 else 10)
             plot.getAxis("bottom").setHeight(round(26 * self.scale))
             plot.getAxis("bottom").setTicks([[]])  # each bar has its number beside it
+            if number:
+                plot.getAxis("left").setTicks([[]])
+        self._names = []
 
     def draw(self, recording: RunRecording) -> None:
         found = self.drawn = shares(recording, self.player.at)
@@ -82,7 +86,9 @@ class OperatorsPanel(Panel):
         names = [(lane, self._short(share.unit)) for lane, share in enumerate(found)]
         for number, (plot, bars) in enumerate(zip(self.plots, self.bars, strict=True)):
             bars.setOpts(x0=[0] * len(found), y=lanes, width=values[number], height=0.62, brushes=colors, pens=colors)
-            plot.getAxis("left").setTicks([names if number == 0 else []])
+            if number == 0 and names != self._names:
+                self._names = names
+                plot.getAxis("left").setTicks([names])
             top = max(values[number], default=0.0) or 1.0
             plot.setXRange(0, top * (1.1 + 0.25 * self.scale), padding=0)
             plot.setYRange(-0.6, max(len(found), 1) - 0.4, padding=0)
@@ -108,8 +114,9 @@ class OperatorsPanel(Panel):
         for lane, note in enumerate(notes):
             note.setVisible(lane < shown)
             if lane < shown:
-                note.setFont(font)
-                note.setText(texts[lane], color=color)
+                if (note.toPlainText(), note.textItem.font(), note.color) != (texts[lane], font, color):
+                    note.setFont(font)
+                    note.setText(texts[lane], color=color)
                 note.setPos(values[lane], lane)
 
 

@@ -59,6 +59,18 @@ class ParallelismPanel(TimePlot):
         self.cores.label.setFont(self.font_of(12))
 
     def draw_plot(self, recording: Any, start: float, stop: float) -> None:
+        if not self.same(recording):
+            self._draw_curves(recording, start, stop)
+        state = recording.state(self.player.at)
+        now = sum(unit.state is State.RUNNING for unit in state.units.values())
+        whole = sum(lane.last("active") for lane in recording.lanes) / max(recording.end, 1e-9)
+        parts = [(str(now), tr("units running now")), (f"{whole:.2f}", tr("on average"))]
+        if recording.jobs:
+            stages = sum(len(job.stages) for job in recording.jobs.values())
+            parts.append((f"{len(recording.jobs)}", tr("Spark jobs, {0} stages", stages)))
+        self.headline_of(*parts)
+
+    def _draw_curves(self, recording: Any, start: float, stop: float) -> None:
         edges = np.linspace(start, stop, min(self.pixels, 600) + 1)
         units = activity(recording, edges).sum(axis=0)
         self.running.setData(edges, units)
@@ -75,14 +87,6 @@ class ParallelismPanel(TimePlot):
             top = max(top, cores)
         self.set_top(top * 1.12)
         self.values.setTickSpacing(*((1, 1) if top <= 12 else (None, None)))
-        state = recording.state(self.player.at)
-        now = sum(unit.state is State.RUNNING for unit in state.units.values())
-        whole = sum(lane.last("active") for lane in recording.lanes) / max(recording.end, 1e-9)
-        parts = [(str(now), tr("units running now")), (f"{whole:.2f}", tr("on average"))]
-        if recording.jobs:
-            stages = sum(len(job.stages) for job in recording.jobs.values())
-            parts.append((f"{len(recording.jobs)}", tr("Spark jobs, {0} stages", stages)))
-        self.headline_of(*parts)
         colors = theme()
         entries = [(colors.left, tr("units running"))]
         if jobs is not None:

@@ -1,0 +1,179 @@
+"""Measures the panels: opening a long log, scrubbing it, following a log that grows fast, a run on a large canvas.
+
+Run by `papilio bench monitor` in a process of its own, because the engine knows no Qt. Prints one JSON object.
+A gap is the time between two beats of a timer of 5 ms in the window's own thread: `wall` by the clock, `busy` by the
+processor's time of this process, in which what else runs on the machine does not count.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+BEAT_MS = 5
+
+
+def _window(path: Path, log: Path) -> Any:
+    """The real window with the workflow open, all panels in sight, showing the log."""
+    from PySide6.QtWidgets import QApplication
+
+    from designer.app import make_application
+    from designer.session.settings import Settings
+    from designer.theme.theme import themes
+    from designer.window.window import MainWindow
+
+    make_application(["papilio"])
+    themes().start("light")
+    window = MainWindow(Settings())
+    window.resize(1800, 1200)
+    window.show()
+    view = window.files.open(path)
+    assert view is not None
+    window.monitor.build()
+    for name in window.monitor.panels:  # apart, so that every one of them is drawn
+        window.docks[name].setFloating(True)
+        window.docks[name].resize(700, 320)
+        window.docks[name].show()
+    QApplication.processEvents()
+    window.runs.replay(str(log), view.editor)
+    return window
+
+
+class Beats:
+    """The gaps of the window's thread while something goes on."""
+
+    def __init__(self) -> None:
+        from PySide6.QtCore import QTimer
+
+        self.wall: list[float] = []
+        self.busy: list[float] = []
+        self._last = (time.perf_counter(), time.process_time())
+        self.timer = QTimer()
+        self.timer.setInterval(BEAT_MS)
+        self.timer.timeout.connect(self._beat)
+        self.timer.start()
+
+    def _beat(self) -> None:
+        now = (time.perf_counter(), time.process_time())
+        self.wall.append(now[0] - self._last[0])
+        self.busy.append(now[1] - self._last[1])
+        self._last = now
+
+    def told(self) -> dict[str, float]:
+        """The largest gaps, and those that one in a hundred exceeds."""
+        found = {}
+        for name, gaps in (("wall", self.wall), ("busy", self.busy)):
+            ordered = sorted(gaps)
+            found[f"{name} max"] = ordered[-1]
+            found[f"{name} p99"] = ordered[int(len(ordered) * 0.99)]
+        return found
+
+
+def opened(path: Path, log: Path, frames: int) -> dict[str, Any]:
+    """Seconds until a log is read and drawn, the gaps meanwhile, and those of scrubbing to and fro."""
+    from PySide6.QtCore import QEventLoop
+    from PySide6.QtWidgets import QApplication
+
+    window = _window(path, log.with_name("nothing.jsonl"))
+    QApplication.processEvents()
+    player = window.monitor.player
+    beats = Beats()
+    begun, worked = time.perf_counter(), time.process_time()
+    player.open(log)
+    while not player.loaded:
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
+    player.tick()
+    QApplication.processEvents()
+    result: dict[str, Any] = {
+        "wall": time.perf_counter() - begun,
+        "busy": time.process_time() - worked,
+        "events": player.recording.count,
+        "run seconds": player.recording.end,
+        "gaps": beats.told(),
+    }
+    scrubbed = []
+    chance = random.Random(1)
+    for _ in range(frames):
+        started = time.process_time()
+        player.seek(chance.random() * player.end)
+        player.draw_all()
+        QApplication.processEvents()
+        scrubbed.append(time.process_time() - started)
+    ordered = sorted(scrubbed)
+    result["scrub"] = {
+        "median": ordered[len(ordered) // 2],
+        "p95": ordered[int(len(ordered) * 0.95)],
+        "max": ordered[-1],
+    }
+    window.close()
+    return result
+
+
+def live(path: Path, log: Path, seconds: float) -> dict[str, Any]:
+    """The gaps while a log grows; another process writes it."""
+    from PySide6.QtCore import QEventLoop
+    from PySide6.QtWidgets import QApplication
+
+    window = _window(path, log)
+    player = window.monitor.player
+    until = time.perf_counter() + 2.0
+    while time.perf_counter() < until:  # fonts are found, first frames are drawn
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
+    beats = Beats()
+    before, begun, worked = player.recording.count, time.perf_counter(), time.process_time()
+    behind = []
+    while time.perf_counter() - begun < seconds:
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
+        behind.append(log.stat().st_size - player.recording.bytes_read)
+    passed = time.perf_counter() - begun
+    result = {
+        "events a second": (player.recording.count - before) / passed,
+        "processor": (time.process_time() - worked) / passed,
+        "bytes behind": sorted(behind)[int(len(behind) * 0.99)],
+        "gaps": beats.told(),
+    }
+    window.close()
+    return result
+
+
+def canvas(path: Path, log: Path, frames: int) -> dict[str, Any]:
+    """Seconds of a frame while a run is replayed on a canvas with many nodes, near and from afar."""
+    from PySide6.QtWidgets import QApplication
+
+    window = _window(path, log)
+    for name in window.monitor.panels:
+        window.docks[name].hide()
+    view, player = window.view, window.monitor.player
+    player.wait_until_loaded()
+    result: dict[str, Any] = {"nodes": len(view.canvas.nodes)}
+    for place in ("near", "far"):
+        if place == "near":
+            view.zoom_to(1.0)
+            view.show_node(list(view.canvas.nodes)[len(view.canvas.nodes) // 2])
+        else:
+            view.fit()
+        QApplication.processEvents()
+        times = []
+        for number in range(frames):
+            begun = time.process_time()
+            player.seek(player.end * (number + 0.5) / frames)
+            QApplication.processEvents()
+            times.append(time.process_time() - begun)
+        result[place] = sorted(times)[int(len(times) * 0.95)]
+    window.close()
+    return result
+
+
+def main(arguments: list[str]) -> None:
+    """`open`, `live` or `canvas`, with the workflow, the log, and frames or seconds."""
+    what = {"open": opened, "live": live, "canvas": canvas}[arguments[0]]
+    found = what(Path(arguments[1]), Path(arguments[2]), int(arguments[3]))
+    sys.stdout.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

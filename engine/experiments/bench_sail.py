@@ -1,0 +1,66 @@
+"""The same workflow on classic Spark and on Sail, each by its whole command: the start of Spark is in the figures."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from engine.errors import EnvironmentProblem
+from engine.experiments.bench import Contender, Options, Report
+from engine.experiments.contest import ENDING, SHIPPED, digests, importable
+from engine.experiments.data import generate_tpch
+from engine.experiments.measure import watched
+
+SCALES = (0.01, 1.0)
+MASTERS = {"Spark": "local[*]", "Sail": "sail"}
+
+
+def benchmark(options: Options) -> Report:
+    """`papilio run` of Fig. 1 on Spark and on Sail, from the command to the last target, small and large."""
+    missing = importable("pysail")
+    if missing:
+        raise EnvironmentProblem(f"Sail is not installed (pip install 'papilio[sail]'); {missing}")
+    report = Report(facts={"cores": psutil.cpu_count() or 1, "rounds": options.rounds})
+    for scale in (options.scale,) if options.scale else SCALES:
+        data = options.folder / f"tpch-{scale:g}"
+        generate_tpch(data, scale, tables=("partsupp", "supplier"))
+        found = {}
+        for number in range(options.rounds):
+            for name, master in MASTERS.items():
+                title = f"{name}, scale {scale:g}"
+                options.say(f"round {number + 1} of {options.rounds}: {title}")
+                contender = report.contenders.setdefault(title, Contender())
+                found[name] = _run(options.folder, data, master, contender)
+        same = found["Spark"] == found["Sail"]
+        report.identical = same and report.identical is not False
+        report.ratio(f"Spark, scale {scale:g}", f"Sail, scale {scale:g}")
+    return report
+
+
+def _run(folder: Path, data: Path, master: str, contender: Contender) -> dict[str, tuple[int, str]]:
+    out, run = folder / "targets", folder / "run"
+    for old in (out, run):
+        shutil.rmtree(old, ignore_errors=True)
+    command = [sys.executable, "-m", "engine", "run", str(SHIPPED / f"fig1{ENDING}"), "--master", master, "--json",
+               "--param", f"data_folder={data.resolve()}", "--param", f"warehouse_folder={out.resolve()}",
+               "--run-dir", str(run)]  # fmt: skip
+    own = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    with watched() as watch:
+        begun = time.monotonic()
+        done = subprocess.run(command, check=False, capture_output=True, text=True, env=own)
+        seconds = time.monotonic() - begun
+    if done.returncode != 0:
+        raise EnvironmentProblem(f"papilio run --master {master} ended with {done.returncode}: {done.stderr[-500:]}")
+    contender.seconds.append(seconds)
+    contender.peak_mb.append(watch.mb)
+    contender.add(run_s=json.loads(done.stdout)["seconds"], processor_s=watch.processor_seconds)
+    answer = digests(out)
+    shutil.rmtree(out, ignore_errors=True)
+    return answer

@@ -1,0 +1,100 @@
+"""What a run asks of Spark beyond the DataFrame API, for each way of reaching Spark.
+
+Plans are made of the DataFrame API alone, so they run wherever that is spoken. Job groups, FAIR pools, task counts
+and counting in passing are classic Spark's; a backend says what it has, and does without what it has not.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
+
+from pyspark import InheritableThread
+from pyspark.sql import SparkSession
+
+from engine.spark.connect import cancel_connected
+from engine.spark.session import activate
+
+
+class Backend(ABC):
+    """One way of reaching Spark."""
+
+    counts_in_passing: ClassVar[bool]  # a job that runs anyway can count rows beside (Observation)
+    row_packs: ClassVar[bool]  # units can be cut into row packs, which takes Spark's own file layout
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+
+    @abstractmethod
+    def thread(self, work: Callable[[], None], name: str) -> threading.Thread:
+        """A thread, not started yet, whose jobs are told apart from those of others."""
+
+    @abstractmethod
+    def enter(self, group: str, unit: str) -> None:
+        """From here on this thread's jobs are the unit's."""
+
+    @abstractmethod
+    def tasks(self, group: str) -> tuple[int, int]:
+        """How many tasks of a group's jobs are done, of how many; (0, 0) where nobody knows."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Drop every job."""
+
+
+class Classic(Backend):
+    """A session on a JVM of this process's own: local, or a cluster's driver."""
+
+    counts_in_passing = True
+    row_packs = True
+
+    def thread(self, work: Callable[[], None], name: str) -> threading.Thread:
+        return InheritableThread(target=work, name=name, daemon=True)
+
+    def enter(self, group: str, unit: str) -> None:
+        activate(self.session)
+        context = self.session.sparkContext
+        context.setJobGroup(group, unit, interruptOnCancel=True)
+        context.setLocalProperty("spark.scheduler.pool", unit)
+
+    def tasks(self, group: str) -> tuple[int, int]:
+        tracker = self.session.sparkContext.statusTracker()
+        done = total = 0
+        for job in tracker.getJobIdsForGroup(group):
+            info = tracker.getJobInfo(job)
+            for stage in info.stageIds if info else ():
+                detail = tracker.getStageInfo(stage)
+                if detail is not None:
+                    done += detail.numCompletedTasks
+                    total += detail.numTasks
+        return done, total
+
+    def cancel(self) -> None:
+        self.session.sparkContext.cancelAllJobs()
+
+
+class Connected(Backend):
+    """A session over Spark Connect: a server of Spark's, or Sail."""
+
+    counts_in_passing = False
+    row_packs = False
+
+    def thread(self, work: Callable[[], None], name: str) -> threading.Thread:
+        return threading.Thread(target=work, name=name, daemon=True)
+
+    def enter(self, group: str, unit: str) -> None:
+        pass
+
+    def tasks(self, group: str) -> tuple[int, int]:
+        return 0, 0
+
+    def cancel(self) -> None:
+        cancel_connected(self.session)
+
+
+def backend_of(session: SparkSession) -> Backend:
+    """The backend that a session belongs to."""
+    connected = type(session).__module__.startswith("pyspark.sql.connect")
+    return Connected(session) if connected else Classic(session)

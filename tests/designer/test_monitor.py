@@ -1,0 +1,460 @@
+"""Panels show what the log says, the timeline moves through it, and the canvas follows."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from designer.canvas.view import CanvasView
+from designer.monitor.compare import CompareWindow
+from designer.monitor.overlay import rows_text
+from designer.monitor.panel import PROJECTOR, Panel, panel_kinds
+from designer.monitor.panels.activity import ActivityPanel
+from designer.monitor.panels.decisions import DecisionsPanel
+from designer.monitor.panels.memory import MemoryPanel
+from designer.monitor.panels.operators import OperatorsPanel
+from designer.monitor.panels.parallelism import ParallelismPanel
+from designer.monitor.panels.staleness import StalenessPanel
+from designer.monitor.player import Player
+from designer.monitor.units import bytes_text, count_text, seconds_text
+from designer.window.window import MainWindow
+from engine.events import EventLog, QueueSpilled, SparkJob, TableStaleness, UnitFailed
+from engine.experiments.scheduling import archetype
+from engine.recording import State
+from engine.schedule.costs import SimulationSettings
+from engine.simulation import launch_simulated
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Logs of Fig. 1 under three policies, simulated."""
+    folder = tmp_path_factory.mktemp("runs")
+    bound = archetype("butterfly", 0.1)
+    for policy in ("rr", "mc", "mm"):
+        store = f"sqlite:///{folder}/store.db"
+        launch_simulated(bound, SimulationSettings(policy=policy), folder=folder / policy, store=store)
+    return {policy: folder / policy / "events.jsonl" for policy in ("rr", "mc", "mm")}
+
+
+def logged(log: Path, kind: str) -> list[dict[str, Any]]:
+    """The events of a kind, read plainly."""
+    return [event for event in map(json.loads, log.read_text().splitlines()) if event["event"] == kind]
+
+
+@pytest.fixture
+def player(qapp: QApplication) -> Iterator[Player]:
+    made = Player()
+    yield made
+    made.close()
+
+
+def shown(kind: type[Panel], player: Player, log: Path) -> Any:
+    """A panel that shows a log."""
+    panel = kind(player)
+    panel.resize(900, 420)
+    panel.show()
+    player.open(log)
+    player.wait_until_loaded()
+    QApplication.processEvents()
+    player.redraw()
+    return panel
+
+
+def test_the_memory_panel_draws_the_snapshots_of_the_log(player: Player, runs: dict[str, Path]) -> None:
+    panel = shown(MemoryPanel, player, runs["mm"])
+    snapshots = logged(runs["mm"], "queue-snapshot")
+    zero = logged(runs["mm"], "run-started")[0]["time"]
+    expected = {round(one["time"] - zero, 6): sum(held[2] for held in one["queues"].values()) for one in snapshots}
+    xs, ys = panel.total.getData()
+    assert len(xs) >= min(len(snapshots), 100)
+    for x, y in zip(xs.tolist(), ys.tolist(), strict=True):
+        assert expected[round(x, 6)] == y
+    assert max(ys) == max(expected.values())  # thinned, but not its peak
+    stacked = [curve.getData()[1] for curve in panel.curves.values() if curve.isVisible()]
+    assert np.allclose(np.max(stacked, axis=0), ys)  # the queues on top of each other come to the total
+    assert bytes_text(max(expected.values())) in panel.headline.text()
+
+
+def test_memory_is_told_in_packs_and_by_queue_too(player: Player, runs: dict[str, Path]) -> None:
+    panel = shown(MemoryPanel, player, runs["rr"])
+    panel.measure.setCurrentIndex(panel.measure.findData("packs"))
+    panel.style_.setCurrentIndex(panel.style_.findData("lines"))
+    player.redraw()
+    most: dict[str, int] = {}
+    for one in logged(runs["rr"], "queue-snapshot"):
+        for queue, held in one["queues"].items():
+            most[queue] = max(held[0], most.get(queue, 0))
+    drawn = {name: int(curve.getData()[1].max()) for name, curve in panel.curves.items() if curve.isVisible()}
+    named = {name: value for name, value in drawn.items() if name in most}
+    assert named
+    assert named == {name: most[name] for name in named}
+
+
+def test_spills_and_the_budget_are_marked(player: Player, runs: dict[str, Path], tmp_path: Path) -> None:
+    log = tmp_path / "events.jsonl"
+    lines = [json.loads(line) for line in runs["rr"].read_text().splitlines()]
+    lines[0]["settings"] = {"memory_bytes": 3_000_000}
+    queue = next(iter(lines[0]["queues"]))
+    lines.insert(40, {**QueueSpilled(time=lines[39]["time"], queue=queue, packs=120).as_dict()})
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    panel = shown(MemoryPanel, player, log)
+    assert panel.budget.isVisible()
+    assert panel.budget.value() == 3_000_000
+    assert panel.spilled.getData()[0].tolist() == [pytest.approx(lines[39]["time"] - lines[0]["time"])]
+
+
+def test_the_activity_panel_has_a_bar_for_every_turn(player: Player, runs: dict[str, Path]) -> None:
+    panel = shown(ActivityPanel, player, runs["rr"])
+    zero = logged(runs["rr"], "run-started")[0]["time"]
+    begun = {one["activation"]: one["time"] - zero for one in logged(runs["rr"], "unit-decided")}
+    expected: dict[str, list[tuple[float, float]]] = {}
+    for one in logged(runs["rr"], "unit-activated"):
+        expected.setdefault(one["unit"], []).append((begun[one["activation"]], one["time"] - zero))
+    assert {name for name, begin, _ in panel.bars.lanes if len(begin)} == set(expected)
+    for name, begin, end in panel.bars.lanes:
+        assert np.allclose(np.column_stack((begin, end)), np.array(expected.get(name, [])).reshape(-1, 2))
+
+
+def test_where_turns_are_many_each_pixel_is_as_strong_as_its_turns(
+    player: Player, runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("designer.monitor.panels.activity.EXACT", 10)
+    panel = shown(ActivityPanel, player, runs["mm"])
+    picture = panel.bars.picture
+    assert picture is not None
+    zero = logged(runs["mm"], "run-started")[0]["time"]
+    begun = {one["activation"]: one["time"] - zero for one in logged(runs["mm"], "unit-decided")}
+    active: dict[str, float] = {}
+    for one in logged(runs["mm"], "unit-activated"):
+        active[one["unit"]] = active.get(one["unit"], 0.0) + one["time"] - zero - begun[one["activation"]]
+    width = (panel.bars.stop - panel.bars.start) / picture.shape[1]
+    names = [name for name, _, _ in panel.bars.lanes]
+    assert {name: picture[number].sum() * width for number, name in enumerate(names)} == pytest.approx(active, abs=1e-3)
+
+
+def test_operators_have_their_throughput_selectivity_and_share(player: Player, runs: dict[str, Path]) -> None:
+    panel = shown(OperatorsPanel, player, runs["mc"])
+    rows: dict[str, list[float]] = {}
+    for one in logged(runs["mc"], "unit-activated"):
+        sums = rows.setdefault(one["unit"], [0.0, 0.0, 0.0])
+        sums[0], sums[1], sums[2] = sums[0] + one["rows_in"], sums[1] + one["rows_out"], sums[2] + one["seconds"]
+    whole = sum(sums[2] for sums in rows.values())
+    assert {share.unit for share in panel.drawn} == set(rows)
+    for share, width in zip(panel.drawn, panel.bars[2].opts["width"], strict=True):
+        taken, given, seconds = rows[share.unit]
+        assert share.rows_per_second == pytest.approx(taken / seconds)
+        assert share.time_share == pytest.approx(seconds / whole) == pytest.approx(width)
+        if share.selectivity is not None:
+            assert share.selectivity == pytest.approx(given / taken)
+
+
+def test_staleness_grows_with_time_and_falls_at_a_refresh(
+    player: Player, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    log = tmp_path / "events.jsonl"
+    started = logged(runs["rr"], "run-started")[0]
+    zero = started["time"]
+    events = [
+        TableStaleness(time=zero, table="view", staleness=5.0, bound=9.0),
+        TableStaleness(time=zero + 6, table="view", staleness=2.0, bound=9.0),
+        TableStaleness(time=zero + 8, table="other", staleness=1.0),
+    ]
+    log.write_text("".join(json.dumps(line) + "\n" for line in [started, *(event.as_dict() for event in events)]))
+    panel = shown(StalenessPanel, player, log)
+    xs, ys = panel.curves["view"].getData()
+    assert np.allclose(np.column_stack((xs, ys)), [(0, 5), (6, 11), (6, 2), (8, 4)])
+    assert panel.lines["view"].value() == 9.0
+    player.seek(5.5)
+    player.redraw()
+    assert "1</span>" in panel.headline.text()  # beyond its bound at that moment
+    assert seconds_text(10.5) in panel.headline.text()
+
+
+def test_batch_targets_are_as_stale_as_their_last_run_says(
+    player: Player, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    log = tmp_path / "events.jsonl"
+    started = logged(runs["rr"], "run-started")[0]
+    target = next(node for node, facts in started["nodes"].items() if facts["role"] == "target")
+    started["refreshed"] = {target: started["time"] - 100.0}
+    committed = {"event": "target-committed", "time": started["time"] + 7.0, "node": target, "rows": 3, "path": "x"}
+    log.write_text("".join(json.dumps(line) + "\n" for line in [started, committed]))
+    panel = shown(StalenessPanel, player, log)
+    xs, ys = panel.curves[target].getData()
+    assert np.allclose(np.column_stack((xs, ys)), [(0, 100), (7, 107), (7, 7), (7, 7)])
+
+
+def test_parallelism_counts_units_and_spark_jobs(player: Player, runs: dict[str, Path], tmp_path: Path) -> None:
+    log = tmp_path / "events.jsonl"
+    log.write_bytes(runs["rr"].read_bytes())
+    zero = logged(log, "run-started")[0]["time"]
+    written = EventLog(log)
+    stage = {"stage": 1, "name": "s", "tasks": 2, "tasks_done": 2, "status": "succeeded"}
+    written.add(
+        SparkJob(time=zero + 3, job=1, unit="x", status="succeeded", started=zero + 1, ended=zero + 2, stages=[stage])
+    )
+    written.close()
+    panel = shown(ParallelismPanel, player, log)
+    edges, units = panel.running.getData()
+    assert float((units * np.diff(edges)).sum()) == pytest.approx(
+        sum(lane.last("active") for lane in player.recording.lanes), rel=1e-3
+    )
+    edges, jobs = panel.tasks.getData()
+    assert float((jobs * np.diff(edges)).sum()) == pytest.approx(1.0, rel=1e-3)
+    assert "Spark jobs, 1 stages" in panel.headline.text()
+
+
+def test_the_decision_log_tells_why_and_a_click_goes_there(player: Player, runs: dict[str, Path]) -> None:
+    panel = shown(DecisionsPanel, player, runs["mm"])
+    decided = logged(runs["mm"], "unit-decided")
+    assert panel.model.rowCount() == len(decided)
+    row = next(number for number, one in enumerate(decided) if len(one["candidates"]) > 1)
+    index = panel.model.index(row, 2)
+    panel.table.scrollTo(index)
+    QTest.mouseClick(panel.table.viewport(), Qt.MouseButton.LeftButton, pos=panel.table.visualRect(index).center())
+    zero = logged(runs["mm"], "run-started")[0]["time"]
+    assert player.at == pytest.approx(decided[row]["time"] - zero)
+    assert not player.following
+    ranked = panel.candidates.ranked()
+    assert sorted(ranked) == sorted((unit, score) for unit, score in decided[row]["candidates"])
+    assert panel.candidates.decision.unit == decided[row]["unit"]
+
+
+def test_every_panel_is_drawn_in_both_themes_and_for_the_back_row(player: Player, runs: dict[str, Path]) -> None:
+    from designer.theme.theme import themes
+
+    before = themes().choice
+    panels = [shown(kind, player, runs["rr"]) for kind in panel_kinds()]
+    pictures = []
+    try:
+        for theme, scale in (("light", 1.0), ("dark", 1.0), ("dark", PROJECTOR)):
+            themes().choose(theme)
+            for panel in panels:
+                panel.set_scale(scale)
+            player.redraw()
+            QApplication.processEvents()
+            pictures.append([panel.grab().toImage() for panel in panels])
+    finally:
+        themes().choose(before)
+    for light, dark, large in zip(*pictures, strict=True):
+        assert light.pixelColor(5, 5).lightness() > 200
+        assert dark.pixelColor(5, 5).lightness() < 80
+        assert dark != large
+
+
+def test_a_player_follows_until_somebody_scrubs_and_plays_both_ways(
+    player: Player, runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("designer.monitor.player.time.monotonic", lambda: clock[0])
+    player.open(runs["rr"])
+    player.wait_until_loaded()
+    assert player.following
+    assert player.at == player.end > 2
+    player.seek(1.0)
+    assert not player.following
+    player.set_speed(2.0)
+    player.play(1)
+    clock[0] += 0.25
+    player.tick()
+    assert player.at == pytest.approx(1.5)
+    player.play(-1)
+    clock[0] += 0.5
+    player.tick()
+    assert player.at == pytest.approx(0.5)
+    clock[0] += 5
+    player.tick()
+    assert (player.at, player.playing) == (0.0, 0)
+    player.to_decision(1)
+    times = player.recording.decisions["time"] if player.recording else np.empty(0)
+    assert player.at == float(times[times > 0][0])
+    player.follow()
+    assert player.at == player.end
+
+
+def replayed(window: MainWindow, runs: dict[str, Path], policy: str = "rr") -> CanvasView:
+    view = window.files.open(runs[policy].parent / "workflow.butterfly.yaml")
+    assert view is not None
+    window.runs.replay(str(runs[policy]), view.editor)
+    assert window.monitor.player is not None
+    window.monitor.player.wait_until_loaded()
+    QApplication.processEvents()
+    return view
+
+
+def test_a_run_is_replayed_on_the_canvas_and_in_the_panels(window: MainWindow, runs: dict[str, Path]) -> None:
+    view = replayed(window, runs)
+    monitor = window.monitor
+    assert monitor.player is not None
+    assert monitor.overlay is not None
+    assert window.docks["memory"].isVisible()
+    assert window.docks["activity"].isVisible()
+    assert monitor.scrubber is not None
+    assert monitor.scrubber.isVisible()
+    summary = json.loads((runs["rr"].parent / "summary.json").read_text())
+    for node, told in summary["nodes"].items():
+        state = monitor.overlay.nodes[node]
+        assert (state.rows_in, state.rows_out, state.state) == (told["rows_in"], told["rows_out"], State.FINISHED)
+        assert "simulated" in rows_text(state)
+    # In the middle the bars of the queues hold what the last snapshot before says.
+    snapshots = logged(runs["rr"], "queue-snapshot")
+    zero = logged(runs["rr"], "run-started")[0]["time"]
+    fullest = max(snapshots, key=lambda one: sum(held[2] for held in one["queues"].values()))
+    monitor.player.seek(fullest["time"] - zero + 1e-4)
+    assert {queue: bar.queue.packs for queue, bar in monitor.overlay.bars.items() if bar.queue.packs} == {
+        queue: held[0] for queue, held in fullest["queues"].items()
+    }
+    full = max(monitor.overlay.bars.values(), key=lambda bar: bar.queue.fill or 0.0)
+    assert (full.queue.fill or 0) > 0.85
+    assert full.queue.level == "red"
+    assert monitor.overlay.narrow in view.canvas.nodes
+    picture = view.grab().toImage()
+    monitor.player.seek(0.0)
+    QApplication.processEvents()
+    assert view.grab().toImage() != picture
+    assert all(state.state in (State.WAITING, State.RUNNING) for state in monitor.overlay.nodes.values())
+
+
+def test_a_failed_node_says_why(window: MainWindow, runs: dict[str, Path], tmp_path: Path) -> None:
+    log = tmp_path / "events.jsonl"
+    lines = runs["rr"].read_text().splitlines()[:30]
+    started = json.loads(lines[0])
+    unit = next(iter(started["units"]))
+    failed = UnitFailed(time=json.loads(lines[-1])["time"], unit=unit, node=unit, reason="no column `l_qty`")
+    log.write_text("\n".join([*lines, json.dumps(failed.as_dict())]) + "\n")
+    view = window.files.open(runs["rr"].parent / "workflow.butterfly.yaml")
+    assert view is not None
+    window.runs.replay(str(log), view.editor)
+    assert window.monitor.player is not None
+    window.monitor.player.wait_until_loaded()
+    assert window.monitor.overlay is not None
+    state = window.monitor.overlay.nodes[unit]
+    assert (state.state, state.message) == (State.FAILED, "no column `l_qty`")
+
+
+def test_a_damaged_log_is_replayed_up_to_the_damage_and_said_so(
+    window: MainWindow, runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "events.jsonl"
+    lines = runs["rr"].read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(lines[:50]) + b'{"event": "unit-dec\n' + b"".join(lines[50:]))
+    told: list[str] = []
+    monkeypatch.setattr(window, "complain", lambda title, text: told.append(text))
+    view = window.files.open(runs["rr"].parent / "workflow.butterfly.yaml")
+    assert view is not None
+    window.runs.replay(str(log), view.editor)
+    player = window.monitor.player
+    assert player is not None
+    player.wait_until_loaded()
+    assert told == [f"{log}: line 51 is damaged; the events before it are good"]
+    assert player.recording is not None
+    assert player.recording.count == 50
+    assert player.at == pytest.approx(json.loads(lines[49])["time"] - json.loads(lines[0])["time"])
+
+
+def test_the_timeline_is_scrubbed_with_the_mouse_and_the_keys(window: MainWindow, runs: dict[str, Path]) -> None:
+    replayed(window, runs)
+    player, scrubber = window.monitor.player, window.monitor.scrubber
+    assert player is not None
+    assert scrubber is not None
+    strip = scrubber.strip
+    QTest.mouseClick(strip, Qt.MouseButton.LeftButton, pos=QPoint(strip.width() // 2, 20))
+    assert player.at == pytest.approx(player.end / 2, rel=0.02)
+    QTest.keyClick(strip, Qt.Key.Key_Home)
+    assert player.at == 0
+    QTest.keyClick(strip, Qt.Key.Key_Space)
+    assert player.playing == 1
+    scrubber.live.click()
+    assert player.following
+
+
+def test_a_panel_pops_out_and_fills_the_screen(window: MainWindow, runs: dict[str, Path]) -> None:
+    replayed(window, runs)
+    window.monitor.pop_out("memory", full_screen=True)
+    dock = window.docks["memory"]
+    assert dock.isFloating()
+    assert dock.isFullScreen()
+    window.monitor.pop_out("memory", full_screen=True)
+    assert not dock.isFloating()
+    window.run("monitor.project")
+    assert window.monitor.panels["memory"].scale == PROJECTOR
+    window.run("monitor.room")
+    assert not window.docks["palette"].isVisible()
+    window.run("monitor.room")
+    assert window.docks["palette"].isVisible()
+
+
+def test_runs_are_compared_on_the_same_axes_and_exported(
+    qapp: QApplication, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    shown = CompareWindow([runs["rr"], runs["mc"], runs["mm"]])
+    try:
+        shown.show()
+        for player in shown.players:
+            player.wait_until_loaded()
+        shown.conductor.redraw()
+        QApplication.processEvents()
+        shown.conductor.redraw()
+        ranges = {(tuple(panel.view.viewRange()[0]), tuple(panel.view.viewRange()[1])) for panel in shown.memory}
+        assert len(ranges) == 1
+        assert len({tuple(panel.view.viewRange()[0]) for panel in (*shown.memory, *shown.activity)}) == 1
+        shown.players[0].seek(1.0)
+        assert [player.at for player in shown.players] == [1.0, 1.0, 1.0]
+        for name, write in (
+            ("png", shown.save_png),
+            ("svg", shown.save_svg),
+            ("csv", shown.save_csv),
+            ("html", shown.save_html),
+        ):
+            write(tmp_path / f"report.{name}")
+    finally:
+        shown.close()
+    assert (tmp_path / "report.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "report.svg").read_text()
+    rows = list(csv.DictReader((tmp_path / "report.csv").read_text().splitlines()))
+    page = (tmp_path / "report.html").read_text()
+    found = re.search(r'<script type="application/json" id="numbers">(.*?)</script>', page, re.S)
+    assert found is not None
+    numbers = json.loads(found[1])["runs"]
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")  # it needs nothing from anywhere
+    for policy, row, told in zip(("rr", "mc", "mm"), rows, numbers, strict=True):
+        expected = measured(runs[policy])
+        assert row["policy"] == told["policy"] == policy
+        for name, value in expected.items():
+            assert float(row[name]) == told[name] == pytest.approx(value), name
+
+
+def measured(log: Path) -> dict[str, float]:
+    """Time, memory and turns of a run, reckoned plainly from its log."""
+    shots = logged(log, "queue-snapshot")
+    totals = [sum(held[2] for held in one["queues"].values()) for one in shots]
+    area = sum(total * (two["time"] - one["time"]) for total, one, two in zip(totals, shots, shots[1:], strict=False))
+    return {
+        "seconds": logged(log, "run-finished")[0]["seconds"],
+        "activations": len(logged(log, "unit-activated")),
+        "max_bytes": max(totals),
+        "avg_bytes": area / (shots[-1]["time"] - shots[0]["time"]),
+    }
+
+
+def test_numbers_are_written_with_their_units() -> None:
+    assert [bytes_text(value) for value in (0, 999, 1000, 1_360_000, 12e6, 512e6)] == [
+        "0 B",
+        "999 B",
+        "1 kB",
+        "1.4 MB",
+        "12 MB",
+        "512 MB",
+    ]
+    assert [count_text(value) for value in (0, 9999, 12_345, 1_234_567)] == ["0", "9,999", "12.3 k", "1.23 M"]
+    assert [seconds_text(value) for value in (0.5, 12.34, 65, 3723)] == ["0.50 s", "12.3 s", "1:05.0", "1:02:03"]

@@ -1,0 +1,266 @@
+"""What the scheduler does with arrivals, tracks, bounds, shared scans, and tables that come and go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from engine.errors import BadInput
+from engine.refresh.estimates import CostEstimate, Learnt, PeriodEstimate
+from engine.refresh.jobs import Load
+from engine.refresh.local import algorithm_named
+from engine.refresh.model import TableSpec, Warehouse
+from engine.refresh.partition import tracks_named
+from engine.refresh.scheduler import Scheduler, Settings
+from engine.refresh.simulator import Cost, Stream, World, simulate
+
+ONE = Settings(sharing="one", tracks=1)
+
+
+def base(name: str, **given: object) -> TableSpec:
+    return TableSpec(name, **{"alpha_s": 1.0, "beta": 0.0, "period_s": 10.0, **given})  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("tables", "told"),
+    [
+        ([TableSpec("a", ("b",)), TableSpec("b", ("a",))], "w.yaml: table `a`: is derived from itself: a ← b ← a"),
+        ([TableSpec("a", ("a",))], "table `a`: is derived from itself: a ← a"),
+        ([TableSpec("sales"), TableSpec("v", ("sale",))], "table `v`: is derived from `sale`, which is no table; did you mean `sales`?"),
+        ([TableSpec("a", period_s=-1)], "table `a`: period_s is -1; it cannot be negative"),
+        ([TableSpec("a", period_s=0)], "period_s is 0"),
+        ([TableSpec("a", staleness_bound_s=float("nan"))], "staleness_bound_s is nan"),
+        ([TableSpec("a", priority=-2)], "priority is -2"),
+        ([TableSpec("a"), TableSpec("a")], "table `a`: is described twice"),
+        ([TableSpec("a"), TableSpec("v", ("a",), lateness_bound_s=3)], "lateness_bound_s belongs to base tables"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_warehouse_names_file_table_and_reason(tables: list[TableSpec], told: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        Warehouse(tables, "w.yaml")
+    assert str(caught.value).startswith("w.yaml: table `")
+    assert told in str(caught.value)
+
+
+def test_unknown_algorithms_are_told_with_their_near_match() -> None:
+    with pytest.raises(BadInput, match="did you mean `max-benefit`"):
+        algorithm_named("max-benfit")
+    with pytest.raises(BadInput, match="did you mean `proportional`"):
+        tracks_named("proportionl")
+    with pytest.raises(BadInput, match="tracks is 0"):
+        Settings(tracks=0)
+
+
+def test_a_table_with_views_cannot_be_removed() -> None:
+    scheduler = Scheduler(Warehouse([TableSpec("a"), TableSpec("v", ("a",))]), ONE)
+    with pytest.raises(BadInput, match="cannot be removed: v derive from it"):
+        scheduler.remove_table("a", 1.0)
+
+
+# ---------------------------------------------------------------- releasing, merging, chopping
+
+
+def test_updates_cascade_breadth_first() -> None:
+    tables = [base("a"), TableSpec("v1", ("a",), alpha_s=1, beta=0), TableSpec("v2", ("a",), alpha_s=1, beta=0)]
+    tables += [TableSpec("w", ("v1",), alpha_s=1, beta=0)]
+    scheduler = Scheduler(Warehouse(tables), replace(ONE, policy="fifo"))
+    scheduler.arrive("a", 1.0, 1.0)
+    order = []
+    now = 1.0
+    while jobs := scheduler.start(now):
+        order += [name for job in jobs for name in job.tables]
+        now += 1
+        for job in jobs:
+            scheduler.finish(job, now)
+    assert order == ["a", "v1", "v2", "w"]
+
+
+def test_pending_updates_merge_and_chopping_cuts_at_whole_batches() -> None:
+    whole = Scheduler(Warehouse([base("a")]), replace(ONE, chop=None))
+    chopped = Scheduler(Warehouse([base("a")]), replace(ONE, chop=3.0))
+    for scheduler in (whole, chopped):
+        for number in range(1, 8):
+            scheduler.arrive("a", 10.0 * number, 10.0 * number)
+    assert whole.start(70.0)[0].loads == (Load("a", 0.0, 70.0, 7),)
+    (job,) = chopped.start(70.0)
+    assert job.loads == (Load("a", 0.0, 30.0, 3),)
+    chopped.finish(job, 71.0)
+    assert chopped.start(71.0)[0].loads == (Load("a", 30.0, 60.0, 3),)
+
+
+def test_a_failed_job_is_loaded_again_with_what_came_meanwhile() -> None:
+    scheduler = Scheduler(Warehouse([base("a")]), ONE)
+    scheduler.arrive("a", 10.0, 10.0)
+    (job,) = scheduler.start(10.0)
+    scheduler.arrive("a", 20.0, 20.0)
+    scheduler.finish(job, 21.0, failed=True)
+    assert scheduler.tables["a"].freshness == 0.0
+    assert scheduler.start(21.0)[0].loads == (Load("a", 0.0, 20.0, 2),)
+
+
+def test_a_clock_that_goes_backwards_moves_nothing_back() -> None:
+    scheduler = Scheduler(Warehouse([base("a")]), ONE)
+    scheduler.arrive("a", 10.0, 10.0)
+    (job,) = scheduler.start(10.0)
+    scheduler.finish(job, 4.0)
+    assert scheduler.now == 10.0
+    assert scheduler.backwards == 1
+    assert scheduler.tables["a"].area == 50.0
+
+
+# ---------------------------------------------------------------- tracks
+
+
+def heterogeneous(sharing: str, *, aggressive: bool) -> Scheduler:
+    """Two short jobs and one long one on two tracks, one of which is the long one's home."""
+    tables = [base("s1"), base("s2"), base("long", period_s=1000.0, alpha_s=200.0)]
+    return Scheduler(Warehouse(tables), Settings(sharing=sharing, tracks=2, aggressive=aggressive, k=2))
+
+
+def test_a_long_job_never_takes_the_track_of_short_ones() -> None:
+    scheduler = heterogeneous("proportional", aggressive=True)
+    scheduler.arrive("long", 1000.0, 1000.0)
+    (long,) = scheduler.start(1000.0)
+    assert long.track == 0
+    scheduler.arrive("s1", 1000.0, 1000.0)
+    assert [job.track for job in scheduler.start(1000.0)] == [1]
+
+
+def test_a_promoted_job_gives_way_unless_it_is_aggressive() -> None:
+    tracks = {}
+    for aggressive in (False, True):
+        scheduler = heterogeneous("edf-partitioned", aggressive=aggressive)
+        homes = {table.name: group for group in scheduler.partition.groups for table in group.tables}
+        homes["s1"].promotable = homes["s2"].promotable = homes["long"].home
+        for name in ("s1", "s2", "long"):
+            scheduler.arrive(name, 10.0, 10.0)
+        tracks[aggressive] = [job.tables[0] for job in scheduler.start(10.0)]
+    assert tracks[False] == ["s1", "long"]
+    assert tracks[True] == ["s1", "s2"]
+
+
+def test_what_edf_partitioned_cannot_fit_shares_the_last_track() -> None:
+    scheduler = Scheduler(
+        Warehouse([base(f"t{number}", alpha_s=6.0) for number in range(5)]),
+        Settings(sharing="edf-partitioned", tracks=2),
+    )
+    assert not scheduler.partition.fits
+    assert [len(group.tables) for group in scheduler.partition.groups] == [1, 4]
+
+
+def test_tracks_are_shared_anew_when_tables_come_and_when_parameters_change_much() -> None:
+    scheduler = Scheduler(Warehouse([base("a", alpha_s=None, beta=None), base("b")]), Settings(tracks=2))
+    assert scheduler.repartitions == 1
+    scheduler.add_table(base("c"), 1.0)
+    assert scheduler.repartitions == 2
+    for number in range(1, 4):
+        scheduler.arrive("a", 10.0 * number, 10.0 * number)
+        (job,) = scheduler.start(10.0 * number)
+        scheduler.finish(job, 10.0 * number + 4.0)
+    assert scheduler.tables["a"].usual_seconds == pytest.approx(4.0)
+    scheduler.start(40.0)
+    assert scheduler.repartitions == 3
+
+
+# ---------------------------------------------------------------- learning
+
+
+def test_alpha_and_beta_are_learnt_from_updates() -> None:
+    estimate = CostEstimate(None, None)
+    for n in (10.0, 20.0, 50.0, 15.0, 80.0):
+        estimate.observe(n, 2.0 + 0.3 * n)
+    assert estimate.values() == pytest.approx((2.0, 0.3))
+
+
+def test_what_was_given_stays_and_the_rest_is_learnt() -> None:
+    estimate = CostEstimate(2.0, None)
+    estimate.observe(10.0, 7.0)
+    assert estimate.values() == pytest.approx((2.0, 0.5))
+    assert not CostEstimate(1.0, 0.1).learns
+
+
+def test_a_period_is_learnt_when_it_is_not_given() -> None:
+    estimate = PeriodEstimate(None)
+    for at in (0.0, 9.0, 20.0, 30.0, 40.0):
+        estimate.observe(at)
+    assert estimate.value == pytest.approx(10.0, rel=0.05)
+
+
+def test_what_a_run_learnt_is_where_the_next_begins() -> None:
+    world = World(
+        Warehouse([TableSpec("a"), TableSpec("v", ("a",))]),
+        {"a": Stream(10.0, 0.0, jitter=0.2)},
+        {"a": Cost(1.0, 0.1), "v": Cost(0.5, 0.05)},
+    )
+    learnt = simulate(world, Settings(tracks=1), events=3_000).scheduler.learnt()
+    assert learnt["a"].period_s == pytest.approx(10.0, rel=0.1)
+    again = Scheduler(world.warehouse, Settings(tracks=1), learnt=learnt)
+    assert again.tables["a"].usual_seconds == pytest.approx(2.0, rel=0.25)
+    assert again.tables["v"].period == again.tables["a"].period
+    assert again.learnt() == {} or isinstance(again.learnt()["a"], Learnt)
+
+
+# ---------------------------------------------------------------- beyond the paper
+
+
+def busy_world(bounded: float | None) -> World:
+    """Twelve tables that load one track fully after slow periods; the first has a bound and the lowest priority."""
+    tables = [
+        base(f"t{number}", priority=1.0 if number == 0 else 3.0, alpha_s=0.5, beta=0.02,
+             staleness_bound_s=bounded if number == 0 else None)
+        for number in range(12)
+    ]  # fmt: skip
+    return World(
+        Warehouse(tables),
+        {table.name: Stream(10.0, 0.8 * number) for number, table in enumerate(tables)},
+        {table.name: Cost(0.5, 0.02) for table in tables},
+        slowdown=2.5,
+        normal_s=200.0,
+        slow_s=100.0,
+    )
+
+
+def test_a_table_about_to_break_its_bound_gains_weight() -> None:
+    world = busy_world(25.0)
+    with_gain = simulate(world, ONE, events=20_000).scheduler.tables["t0"]
+    without = simulate(world, replace(ONE, bounds=False), events=20_000).scheduler.tables["t0"]
+    assert without.breaks > 0
+    assert with_gain.broken_s < 0.5 * without.broken_s
+
+
+def test_the_sources_of_a_view_whose_bound_is_near_gain_weight_too() -> None:
+    tables = [base("a"), TableSpec("v", ("a",), 1.0, staleness_bound_s=8.0, alpha_s=1, beta=0), base("b", priority=5.0)]
+    scheduler = Scheduler(Warehouse(tables), ONE)
+    for name in ("a", "b"):
+        scheduler.arrive(name, 7.0, 7.0)
+    assert scheduler.start(7.0)[0].tables == ("a",)  # 10 against 5
+    assert scheduler.tables["v"].weight == 10.0
+
+
+def siblings(scan_share: float) -> Scheduler:
+    views = [
+        TableSpec(f"v{number}", ("a",), alpha_s=1.0, beta=0.1, priority=3.0 - number, scan_share=scan_share)
+        for number in range(3)
+    ]
+    scheduler = Scheduler(Warehouse([base("a"), *views]), ONE)
+    scheduler.arrive("a", 10.0, 10.0)
+    (job,) = scheduler.start(10.0)
+    scheduler.finish(job, 11.0)
+    return scheduler
+
+
+def test_views_that_scan_the_same_partitions_are_updated_by_one_job_where_that_is_cheaper() -> None:
+    (job,) = siblings(0.8).start(11.0)
+    assert job.tables == ("v0", "v1", "v2")
+    assert job.expected_s == pytest.approx(1.6 + 3 * 0.4)  # the scan once, and the rest of each
+    assert {load[1:] for load in job.loads} == {(0.0, 10.0, 0)}
+
+
+def test_and_one_by_one_where_the_first_would_be_held_up() -> None:
+    assert siblings(0.0).start(11.0)[0].tables == ("v0",)
+    # v1 would bring 2/1.8 a second of its own, less than the 3/2 that v0 brings by itself.
+    assert siblings(0.1).start(11.0)[0].tables == ("v0",)
