@@ -78,22 +78,21 @@ class Flow:
 def flow_of(bound: Bound) -> Flow:
     """A bound workflow as a flow. Several edges between the same two nodes count once."""
     number = {node: index for index, node in enumerate(bound.order)}
-    kinds: list[Kind] = []
-    first: list[str | None] = []  # the port of a row-synchronized activity whose rows pass; others are needed whole
-    for node in bound.order:
-        operator = bound.operators[node]
-        kind = _kind(type(operator))
-        in_step = kind is Kind.ROW_SYNCHRONIZED
-        first.append(operator.input_ports()[0].name if in_step else None)
-        kinds.append(Kind.ROUTER if in_step and _by_several_ports(bound.outgoing.get(node, ())) else kind)
+    operators = [bound.operators[node] for node in bound.order]
+    kinds = [_kind(type(operator)) for operator in operators]
     edges: dict[Edge, bool] = {}  # and whether each of its links is a reference
     whole = set()
     for link in bound.links:
         source, target = number[link.source], number[link.target]
-        reference = first[target] is not None and link.target_port != first[target]
+        reference = (
+            kinds[target] is Kind.ROW_SYNCHRONIZED and link.target_port != operators[target].input_ports()[0].name
+        )
         edges[source, target] = reference and edges.get((source, target), True)
         if reference:
             whole.add((source, target))
+    for index, node in enumerate(bound.order):
+        if kinds[index] is Kind.ROW_SYNCHRONIZED and _by_several_ports(bound.outgoing.get(node, ())):
+            kinds[index] = Kind.ROUTER
     references = frozenset([edge for edge in whole if edges[edge]])
     return Flow(tuple(bound.order), tuple(kinds), tuple(edges), references, frozenset(whole))
 
