@@ -21,7 +21,7 @@ from engine.partition.units import divide
 from engine.schedule.build import pack_units
 
 SIZES = (10_000, 20_000)
-REPEATS = 3
+REPEATS = 9
 PACKED = (Granularity.OPERATOR, Granularity.SUBFLOW, Granularity.TREE)
 
 
@@ -43,8 +43,8 @@ def _seconds(work: Callable[[Bound], object], bound: Bound) -> float:
     The collector rests: its walks over all that lives here are no part of the work.
     """
     found = []
+    gc.collect()
     for _ in range(REPEATS):
-        gc.collect()
         with collector_paused():
             begun = time.process_time()
             work(bound)
