@@ -431,18 +431,23 @@ class LogTail:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._at = 0
+        self.at = 0
 
-    def lines(self) -> list[bytes]:
-        """The lines that were added since the last look. A log that is not there yet has none."""
+    def lines(self, most: int = -1) -> list[bytes]:
+        """The lines that were added since the last look, so many bytes of them at most, but one at least.
+
+        A log that is not there yet has none.
+        """
         try:
             with self.path.open("rb") as file:
-                file.seek(self._at)
-                added = file.read()
+                file.seek(self.at)
+                added = file.read(most)
+                if b"\n" not in added:
+                    added += file.read()
         except FileNotFoundError:
             return []
         whole = added.rfind(b"\n") + 1
-        self._at += whole
+        self.at += whole
         return added[:whole].splitlines()
 
 

@@ -507,6 +507,9 @@ class MainWindow(QMainWindow):
         event.acceptProposedAction()
 
     def closeEvent(self, event: QCloseEvent) -> None:
+        if not self.driver.may_close():
+            event.ignore()
+            return
         self.settings.keep(self)
         while self.tabs.count():
             if not self.close_tab(self.tabs.count() - 1):

@@ -101,13 +101,48 @@ class StreamDisplay:
             f"{summary['seconds']:,.0f} s, {summary['jobs']:,} updates, {summary['rows']:,} rows written, tracks "
             f"{summary['utilization']:.0%} busy, weighted staleness {summary['weighted_staleness']:,.2f} s"
         )
-        for name, table in summary["tables"].items():
-            bound = ""
-            if table["bound_s"] is not None:
-                kept = f"broken {table['bound_broken']} times" if table["bound_broken"] else "kept"
-                bound = f"  bound {table['bound_s']:g} s {kept}"
-            late = f"  {table['late_rows']:,} late" if table["late_rows"] else ""
-            click.echo(
-                f"  {name:24} {table['staleness_avg_s']:8.2f} s on average, {table['staleness_max_s']:8.2f} s at most, "
-                f"{table['updates']:,} updates{late}{bound}"
-            )
+        print_tables(summary["tables"])
+
+
+def print_tables(tables: dict[str, dict[str, Any]]) -> None:
+    """The staleness and the bound of every table."""
+    import click
+
+    for name, table in tables.items():
+        bound = ""
+        if table["bound_s"] is not None:
+            kept = f"broken {table['bound_broken']} times" if table["bound_broken"] else "kept"
+            bound = f"  bound {table['bound_s']:g} s {kept}"
+        late = f"  {table['late_rows']:,} late" if table.get("late_rows") else ""
+        click.echo(
+            f"  {name:24} {table['staleness_avg_s']:8.2f} s on average, {table['staleness_max_s']:8.2f} s at most, "
+            f"{table['updates']:,} updates{late}{bound}"
+        )
+
+
+def print_simulated(summary: dict[str, Any]) -> None:
+    """What a simulated warehouse came to."""
+    import click
+
+    click.echo(
+        f"{summary['events']:,} events, {summary['clock_s']:,.0f} s of the virtual clock in {summary['seconds']:.2f} s"
+        f", {summary['jobs']:,} updates, tracks {summary['utilization']:.0%} busy"
+    )
+    click.secho(
+        f"relative lateness {summary['relative_lateness']:.3f}, "
+        f"weighted staleness {summary['weighted_staleness']:,.2f} s",
+        bold=True,
+    )
+    print_tables(summary["tables"])
+    broken = summary["bounds"]["broken"]
+    if broken or summary["bounds"]["kept"]:
+        kept = len(summary["bounds"]["kept"])
+        click.secho(f"{kept} bounds kept, {len(broken)} broken", fg="red" if broken else "green")
+    if not summary["fits"]:
+        click.secho("! not every track has a feasible schedule: more tracks, or another sharing", fg="yellow", err=True)
+    if summary["assumed"]:
+        names = ", ".join(summary["assumed"][:5]) + (" and others" if len(summary["assumed"]) > 5 else "")
+        click.secho(f"! assumed what an update costs, for nothing is known of it: {names}", fg="yellow", err=True)
+    if not summary["logged"]:
+        click.secho("The log has no updates: there are too many to read.", dim=True, err=True)
+    click.secho(f"replay: papilio watch {summary['folder']}", dim=True, err=True)

@@ -144,6 +144,59 @@ def run(
 
 @command.command()
 @takes_workflow
+@takes_schedule
+@click.option(
+    "--count", type=click.IntRange(1), default=20_000, show_default=True, help="Arrivals and finished updates in all."
+)
+@click.option("--for", "for_s", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Virtual seconds.")
+@click.option("--slowdown", type=click.FloatRange(1), default=1.0, help="How much longer updates take in slow periods.")
+@click.option("--normal-s", type=click.FloatRange(0), default=0.0, help="How long normal periods last.")
+@click.option("--slow-s", type=click.FloatRange(0), default=0.0, help="How long slow periods last.")
+@click.option(
+    "--spread",
+    type=click.FloatRange(0, 1),
+    default=0.5,
+    show_default=True,
+    help="An update takes between so many times its usual time and one more.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="The beginning of chance.")
+@click.option("--run-dir", type=click.Path(path_type=Path), help="Where the run keeps its log.")
+@click.option("--events", metavar="-|FILE", help="Also write the events there; - is standard output.")
+@json_option
+def simulate(
+    given: Given,
+    schedule: Any,
+    count: int,
+    for_s: float | None,
+    slowdown: float,
+    normal_s: float,
+    slow_s: float,
+    spread: float,
+    seed: int,
+    run_dir: Path | None,
+    events: str | None,
+    as_json: bool,
+) -> None:
+    """Simulate a streaming warehouse on a virtual clock, under the very scheduler that runs it live.
+
+    What updates cost comes from the tables' hints (alpha_s, beta), from the last live run, or is assumed.
+    """
+    bound = given.open()
+    bound.raise_errors()
+    from engine.refresh.simulation import Conditions, launch_simulation
+
+    conditions = Conditions(count, for_s or float("inf"), spread, slowdown, normal_s, slow_s, seed)
+    summary = launch_simulation(bound, schedule, conditions, folder=run_dir, store=given.store, events=events)
+    if as_json:
+        print_json(summary)
+    elif events != "-":
+        from engine.cli._stream_display import print_simulated
+
+        print_simulated(summary)
+
+
+@command.command()
+@takes_workflow
 @json_option
 def show(given: Given, as_json: bool) -> None:
     """What every table of a warehouse holds as published now: rows, freshness, late records, what was put aside."""

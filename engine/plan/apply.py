@@ -140,7 +140,7 @@ class _Applying:
                 (edge,) = self.graph.incoming[id_]
                 passed[_key(edge)] = Layout(ordered_by(*way.columns), len(way.columns))
                 rows.append(edge.rows)
-            if isinstance(way, HashBased) and any(line.takes):
+            if isinstance(way, HashBased) and covers(line.takes[0], way.columns):
                 mixed.update(map(_key, self.graph.incoming[id_]))
         return Applied(settings, staged, passed, frozenset(mixed), max(rows))
 
@@ -191,6 +191,8 @@ def _own_use(way: Implementation, line: Line) -> int | None:
         return len(way.columns) if covers(line.takes[0], way.columns) else None
     if isinstance(way, MergeJoin | SortMergeJoin):
         return len(way.left) if in_step(line.takes[0], line.takes[1], way.left, way.right) else None
+    if isinstance(way, HashBased) and way.by_parts:
+        return way.divided_by(line.takes[0]) or None
     return 0 if isinstance(way, SortedFilter) else None
 
 

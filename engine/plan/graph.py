@@ -6,12 +6,12 @@ Physical design, sections 2 and 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from engine.model.binding import Bound, Link
 from engine.model.operator import Mode, PassOn, Role, Target
-from engine.model.physical import Known, Order, Physical
+from engine.model.physical import HashBased, Implementation, Known, Order, Physical
 from engine.model.types import Schema
 from engine.plan.rows import Rows
 
@@ -139,7 +139,8 @@ def graph_of(bound: Bound, rows: Rows, sortable: Callable[[str], bool] | None = 
     """A bound workflow with its cardinalities as a logical graph.
 
     `sortable(node)` may refuse sorters on a recordset and behind an activity. `on_spark`: what is stored comes back in
-    no order, unless a sorter stored it; in the paper it comes back as it came.
+    no order, unless a sorter stored it, and rows in an order are divided by its first keys; in the paper what is stored
+    comes back as it came, and there is one part.
     """
     allowed = sortable or (lambda node: True)
     spellings: dict[str, str] = {}
@@ -167,6 +168,8 @@ def graph_of(bound: Bound, rows: Rows, sortable: Callable[[str], bool] | None = 
             )
             continue
         physical = operator.physical(_known(bound, id_, same, spelling))
+        if on_spark:
+            physical = replace(physical, implementations=tuple(map(_by_parts, physical.implementations)))
         same[id_] = physical.same
         nodes[id_] = Activity(id_, physical, rows.out(id_), None if physical.named else _cost_us(bound, id_, rows))
     return Graph(nodes, tuple(_edges(bound, rows, allowed)))
@@ -176,6 +179,10 @@ def _cost_us(bound: Bound, id_: str, rows: Rows) -> float | None:
     """What a row costs an activity with one way to do it; of one with several, each way has the price of its steps."""
     hints = bound.workflow.nodes[id_].hints
     return rows.cost_us(id_) if hints is None or hints.cost_us is None else hints.cost_us
+
+
+def _by_parts(way: Implementation) -> Implementation:
+    return replace(way, by_parts=True) if isinstance(way, HashBased) else way
 
 
 def _known(bound: Bound, id_: str, same: Mapping[str, Mapping[str, str]], spelling: Callable[[str], str]) -> Known:

@@ -40,7 +40,7 @@ class Settings:
     k: float = 10.0  # of Proportional: how many times as long a period may be within a cluster
     inheritance: Inheritance = Inheritance.MAX
     max_plus_k: float = 2.0
-    chop: float | None = 3.0  # periods' data in one job at most; None: all that waits
+    chop: float | None = 3.0  # periods' data in one job at most, see `_chopped`; None: all that waits
     bounds: bool = True  # whether a table weighs more when its staleness bound is near
     seed: int = 0  # of the local algorithm `random`
 
@@ -430,7 +430,7 @@ class Scheduler:
             else:
                 table.period = table.spec.period_s or max(source.period for source in table.sources)
                 by_sources.setdefault(tuple(sorted(s.number for s in table.sources)), []).append(table)
-            table.chop = NEVER if settings.chop is None else settings.chop * table.period
+            table.chop = self._chopped(table)
             table.shared_s = table.usual_seconds
             table.siblings = []
         for reading in by_sources.values():
@@ -448,6 +448,17 @@ class Scheduler:
                     table.place = 0
                     self._queued -= 1
                     self._put(table)
+
+    def _chopped(self, table: Table) -> float:
+        """How much time's data one job loads at most: c periods', or what takes c times as long as a usual job.
+
+        The paper has c periods alone (section 3.4). Chopping is there to keep jobs short; where most of a job's time
+        is its alpha, cutting at c periods would make none shorter and pay alpha over and over after an overload.
+        """
+        c = self.settings.chop
+        if c is None or table.beta == 0:
+            return NEVER
+        return c * table.period + (c - 1) * table.alpha / table.beta
 
     def learnt(self) -> dict[str, Learnt]:
         """What the updates so far taught of each table, to be kept for the next run."""

@@ -235,6 +235,7 @@ def ran(spark, file: Path, data: Path, home: Path, *options: object) -> Any:
 #: Of each group of queries the first is run every time, as in the paper; the others differ in their conditions only.
 # The first query of each group stands for the others, and the third workflow of the mixed-policy kinds for the two larger.
 LATER = {name for name in ON_SSB if not name.endswith("1")} | {"mixed_extract", "mixed_transform", "order_fork"}
+LATER |= {name for name in SHIPPED if name.startswith("elastic_")}  # the flows of others, with limits
 
 
 @pytest.mark.parametrize(
@@ -330,4 +331,4 @@ def test_generated_ones_run_and_load_all_their_targets(kind, spark, tpch, tmp_pa
 
 
 def test_answers_that_nobody_asks_for_are_not_kept():
-    assert {path.stem for path in ANSWERS.glob("*.sql")} == set(SHIPPED)
+    assert {path.stem for path in ANSWERS.glob("*.sql")} == set(SHIPPED) - set(STREAMING)

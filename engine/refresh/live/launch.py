@@ -8,27 +8,23 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from engine.errors import BadInput, PapilioError, RunCancelled
-from engine.events import Event, EventLog, RunFinished, RunStarted, SparkReady
+from engine.errors import BadInput, RunCancelled
+from engine.events import Event, EventLog, RunFinished, SparkReady
 from engine.model.binding import Bound
 from engine.model.file import to_yaml
 from engine.operators.streams import Stream
 from engine.partition.tables import TablePlan, tables_of
 from engine.refresh.described import warehouse_of
-from engine.refresh.estimates import Learnt
+from engine.refresh.kept import first_event, keep, learnt_of, record_of
 from engine.refresh.live.warehouse import LiveSettings, LiveWarehouse
-from engine.schedule import log as scheduled
 from engine.spark.session import SparkSettings, close_session, open_session
-from engine.store import MetadataStore, RunRecord
 from engine.store.runs import also_to, new_run_id, run_folder
-
-STREAMING = "streaming"  # what the store has as the granularity of such a run
 
 
 @dataclass
@@ -63,9 +59,10 @@ def launch_stream(
         if events:
             log.listen(also_to(events, cleanup))
         (folder / "workflow.butterfly.yaml").write_text(to_yaml(bound.workflow), encoding="utf-8")
-        log.add(_started(bound, plans, run_id, settings))
-        record = _record(bound, settings, run_id, folder, started)
-        _keep(record, store)
+        told = (bound, run_id, live.schedule.policy, started, settings.spark.master)
+        log.add(first_event(*told))
+        record = record_of(*told, folder)
+        keep(record, store)
         began = time.monotonic()
         status, reason, summary = "failed", None, {"run": run_id}
         try:
@@ -84,20 +81,10 @@ def launch_stream(
             summary |= {"status": status, "policy": live.schedule.policy, "folder": str(folder)}
             log.add(RunFinished(status=status, seconds=time.monotonic() - began, reason=reason))
             (folder / "summary.json").write_text(json.dumps(summary, indent=2, default=str), encoding="utf-8")
-            _keep(replace(record, status=status, finished=datetime.now(UTC), summary=summary), store)
+            keep(replace(record, status=status, finished=datetime.now(UTC), summary=summary), store)
     if status == "cancelled":
         raise RunCancelled(f"{bound.name}: stopped at once; what was published stays, the rest is loaded next time")
     return summary
-
-
-def learnt_of(workflow: str, store: str | None) -> dict[str, Learnt]:
-    """What the newest run of this warehouse learnt of its tables: alpha, beta and periods."""
-    with contextlib.suppress(PapilioError), MetadataStore(store) as opened:
-        for record in opened.list_runs(workflow=workflow, limit=20):
-            found: Mapping[str, Any] = record.summary.get("learnt") or {}
-            if record.granularity == STREAMING and found:
-                return {name: Learnt(**values) for name, values in found.items()}
-    return {}
 
 
 def _check(bound: Bound, plans: list[TablePlan]) -> None:
@@ -128,46 +115,6 @@ def _check(bound: Bound, plans: list[TablePlan]) -> None:
     if problems:
         file = bound.file or bound.name
         raise BadInput("\n".join(f"{file}: node `{node}`: {reason}" for node, reason in problems))
-
-
-def _started(bound: Bound, plans: list[TablePlan], run: str, settings: StreamSettings) -> RunStarted:
-    return RunStarted(
-        run=run,
-        workflow=bound.name,
-        file=str(bound.file) if bound.file else None,
-        content_hash=bound.workflow.content_hash(),
-        policy=settings.live.schedule.policy,
-        granularity=STREAMING,
-        backend="spark",
-        master=settings.spark.master,
-        nodes=scheduled.node_facts(bound),
-        edges=scheduled.edge_facts(bound),
-        units={plan.name: {"nodes": [*plan.nodes, plan.name], "reads": list(plan.sources)} for plan in plans},
-    )
-
-
-def _record(bound: Bound, settings: StreamSettings, run: str, folder: Path, started: datetime) -> RunRecord:
-    return RunRecord(
-        run=run,
-        workflow=bound.name,
-        file=str(bound.file or ""),
-        content_hash=bound.workflow.content_hash(),
-        status="running",
-        started=started,
-        finished=None,
-        policy=settings.live.schedule.policy,
-        granularity=STREAMING,
-        master=settings.spark.master,
-        folder=str(folder),
-        summary={},
-    )
-
-
-def _keep(record: RunRecord, store: str | None) -> None:
-    """Write the run down. A store that cannot be written must not stop the warehouse."""
-    plain = json.loads(json.dumps(record.summary, default=str))
-    with contextlib.suppress(PapilioError), MetadataStore(store) as opened:
-        opened.put_run(replace(record, summary=plain))
 
 
 @contextlib.contextmanager

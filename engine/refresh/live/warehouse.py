@@ -25,6 +25,7 @@ from engine.refresh.described import spec_of, warehouse_of
 from engine.refresh.estimates import Learnt
 from engine.refresh.jobs import Job
 from engine.refresh.live.clock import Clock
+from engine.refresh.report import bounds_report, tables_report, weighted_staleness
 from engine.refresh.scheduler import Scheduler, Settings
 from engine.spark.failures import NodeFailed, reason_of
 from engine.spark.stream_feeds import Arrival, Feed, feed_of
@@ -430,32 +431,17 @@ class LiveWarehouse:
         """Staleness, bounds kept and broken, and what was learnt of every table."""
         now = self.clock()
         seconds = max(now - self.begin, 1e-9)
-        tables = {}
-        for name, table in self.scheduler.tables.items():
+        tables = tables_report(self.scheduler, seconds)
+        for name, table in tables.items():
             version = self.stores[name].version
-            tables[name] = {
-                "staleness_avg_s": round(table.area / seconds, 4),
-                "staleness_max_s": round(table.peak, 4),
-                "priority": table.priority,
-                "updates": table.updates,
-                "bound_s": table.bound,
-                "bound_broken": table.breaks,
-                "bound_broken_s": round(table.broken_s, 4),
-                "alpha_s": round(table.alpha, 5),
-                "beta": round(table.beta, 6),
-                "period_s": table.periods.value if table.is_base else None,
-                "rows": version.rows,
-                "late_rows": version.late_rows,
-                "version": version.number,
-            }
+            table |= {"rows": version.rows, "late_rows": version.late_rows, "version": version.number}
         return {
             "seconds": round(seconds, 3),
             "jobs": self.jobs,
             "rows": self.rows,
             "utilization": round(self.busy_s / seconds / self.settings.schedule.tracks, 4),
-            "weighted_staleness": round(
-                sum(table.priority * table.area for table in self.scheduler.tables.values()) / seconds, 4
-            ),
+            "weighted_staleness": round(weighted_staleness(self.scheduler, seconds), 4),
+            "bounds": bounds_report(self.scheduler),
             "tables": tables,
             "learnt": {name: vars(learnt) for name, learnt in self.scheduler.learnt().items()},
         }
