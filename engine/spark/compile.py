@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,7 +37,10 @@ class CountedRows:
         Where Spark proved that the unit's result needs no row of this node (behind it stands a filter that nothing
         passes), it took none in passing. They are asked for then: rows are refused whoever reads the others.
         """
-        found = self.observation.get if self.observation is not None else {}
+        found = {}
+        if self.observation is not None:
+            with contextlib.suppress(Exception):  # PySpark's own, where there are none
+                found = self.observation.get
         if "total" not in found:
             found = self.query().collect()[0].asDict()
         return int(found["total"] or 0), {port: int(found[port] or 0) for port in self.ports}
