@@ -63,6 +63,21 @@ class RunStarted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlanChosen(Event):
+    """The physical plan that the run is carried out by."""
+
+    signature: str
+    cost: float
+    unit: str
+    model: str
+    choice: str  # best, or signature
+    implementations: dict[str, str]  # that Spark is asked for, by node
+    sorters: list[dict[str, Any]]  # position, node, to, order
+    left: list[str] = field(default_factory=list)  # activities whose rows nobody knows: Spark chooses
+    remarks: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SparkReady(Event):
     """Spark answers."""
 
@@ -328,6 +343,29 @@ class TableStaleness(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class UpdateStarted(Event):
+    """An update job begins on a track (streaming warehouse, section 3)."""
+
+    job: int
+    track: int
+    tables: list[str]
+    expected_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateFinished(Event):
+    """An update job is done: what it brought into its table, and how long that took."""
+
+    job: int
+    track: int
+    tables: list[str]
+    seconds: float
+    rows: int
+    late: int = 0  # records that came too late; they are in the late-data table
+    failed: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Remark(Event):
     """Something worth telling that no other event says."""
 
@@ -393,18 +431,23 @@ class LogTail:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._at = 0
+        self.at = 0
 
-    def lines(self) -> list[bytes]:
-        """The lines that were added since the last look. A log that is not there yet has none."""
+    def lines(self, most: int = -1) -> list[bytes]:
+        """The lines that were added since the last look, so many bytes of them at most, but one at least.
+
+        A log that is not there yet has none.
+        """
         try:
             with self.path.open("rb") as file:
-                file.seek(self._at)
-                added = file.read()
+                file.seek(self.at)
+                added = file.read(most)
+                if b"\n" not in added:
+                    added += file.read()
         except FileNotFoundError:
             return []
         whole = added.rfind(b"\n") + 1
-        self._at += whole
+        self.at += whole
         return added[:whole].splitlines()
 
 

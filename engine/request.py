@@ -12,10 +12,13 @@ from engine.control import RunControl
 from engine.errors import BadInput
 from engine.events import Event
 from engine.model.binding import Bound
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
+from engine.plan.apply import BEST, NONE
 from engine.schedule.costs import SimulationSettings
 from engine.schedule.policy import MIXED, policy_named
 from engine.schedule.settings import ScheduleSettings
+
+ELASTIC = "elastic"  # the policy that adds and removes nodes
 
 
 class RunRequest(BaseModel):
@@ -40,6 +43,7 @@ class RunRequest(BaseModel):
     confs: dict[str, str] = Field(default_factory=dict)
     parallel: int | None = Field(None, ge=1)
     trust: bool = False
+    plan: str = BEST  # the physical plan: the best, none, or the one of a signature
     resume: str | None = None
     paused: bool = False  # before the first decision
     speed: float | None = Field(None, gt=0, allow_inf_nan=False)  # of a simulated run
@@ -57,8 +61,10 @@ class RunRequest(BaseModel):
 
     def check(self) -> None:
         """Refuse what cannot be, before anything starts."""
-        if self.policy != MIXED:
+        if self.policy not in (MIXED, ELASTIC):
             policy_named(self.policy)
+        if self.backend == "simulated" and self.plan not in (BEST, NONE):
+            raise BadInput("--plan: a simulated run counts rows and costs; it has no physical plan")
         if self.backend == "simulated" and self.resume:
             raise BadInput("--resume: a simulated run is not resumed; simulate it anew")
         if self.backend == "spark" and (self.speed is not None or self.lasts_seconds is not None):
@@ -82,6 +88,10 @@ class RunRequest(BaseModel):
         begun: Callable[[str, Path], None] | None = None,
     ) -> dict[str, Any]:
         """Run it here and now, to its end; gives the summary."""
+        if self.policy == ELASTIC:
+            shared: dict[str, Any] = {"folder": folder, "store": store, "events": events, "listener": listener,
+                                      "control": control or self.control(), "begun": begun}  # fmt: skip
+            return self._scaled(bound, shared)
         chosen = self.model_dump(include={"pack_rows", "queue_packs", "queue_mb", "slot_ms", "theta"})
         chosen = {name: value for name, value in chosen.items() if value is not None}
         given: dict[str, Any] = {"store": store, "events": events, "listener": listener, "begun": begun,
@@ -109,6 +119,7 @@ class RunRequest(BaseModel):
         )
         settings = RunSettings(
             schedule=schedule,
+            plan=self.plan,
             resume=self.resume,
             spark=SparkSettings(master=self.master, driver_memory_mb=self.driver_memory_mb, extra=self.confs),
             folder=folder,
@@ -116,6 +127,26 @@ class RunRequest(BaseModel):
             trusted=self.trust,
         )
         return launch(bound, settings, **given)
+
+    def _scaled(self, bound: Bound, shared: dict[str, Any]) -> dict[str, Any]:
+        """Keep the file's limits by adding and removing nodes; Workers of its own unless a cluster is named."""
+        from engine.elastic.record import ElasticRecord
+        from engine.model.file import WorkflowFile
+
+        file = WorkflowFile(bound.workflow, bound.file or Path(f"{bound.name}.butterfly.yaml"))
+        master = None if self.master.startswith("local") else self.master
+        record = ElasticRecord(file, backend=self.backend, master=master, **shared)
+        if self.backend == "simulated":
+            from engine.elastic.rates import data_rate
+            from engine.elastic.simulation import launch_simulation
+
+            if self.lasts_seconds is not None:
+                seconds = data_rate(record.limits.rate, file.path.parent).seconds
+                record.control.speed = seconds / self.lasts_seconds
+            return launch_simulation(record)[0]
+        from engine.elastic.launch import launch_live
+
+        return launch_live(bound, record, confs=self.confs)
 
 
 def _seconds(bound: Bound, settings: SimulationSettings, store: str | None) -> float:

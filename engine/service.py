@@ -252,10 +252,19 @@ class Service:
     @contextlib.contextmanager
     def _lent(self, request: Any) -> Iterator[None]:
         """The warm session for a run that can use it; another master gets a session of its own, which stays."""
+        from engine.request import ELASTIC
+
         if request.backend == "simulated":
             yield
             return
         from engine.spark.session import close_session, lent
+
+        if request.policy == ELASTIC:  # it has a cluster and a session of its own
+            if self._spark is not None:
+                close_session(self._spark)
+                self._spark = None
+            yield
+            return
 
         wanted = (request.master, request.driver_memory_mb, tuple(sorted(request.confs.items())))
         if self._spark is not None and wanted != self._asked:
@@ -336,6 +345,7 @@ class Service:
 
 def _killed(run: str) -> dict[str, Any]:
     """What the command said that started a killed run: its workflow as it was, its parameters, on what it ran."""
+    from engine.model.file import load
     from engine.spark.progress import FILE, read_steps
     from engine.store import MetadataStore
 
@@ -347,10 +357,12 @@ def _killed(run: str) -> dict[str, Any]:
     first = next(read_steps(folder / FILE), None)
     if first is None:
         raise BadInput(f"{run}: it was killed before its first step; run it anew")
+    file = load(folder / "workflow.butterfly.yaml")
     return {
-        "text": (folder / "workflow.butterfly.yaml").read_text(encoding="utf-8"),
+        "text": file.text,
         "path": record.file or None,
-        "parameters": first["values"],
+        # What it was begun with holds the roots too, which follow from the parameters.
+        "parameters": {name: value for name, value in first["values"].items() if name in file.workflow.parameters},
         "settings": {"master": record.master, "resume": run},
     }
 

@@ -48,6 +48,8 @@ def launch_simulated(
     run_id = new_run_id(started)
     zero = started.timestamp()
     control = control or RunControl()
+    if control.speed is not None and control.speed < 1:  # ten a second for whoever watches
+        settings = replace(settings, snapshot_ms=settings.snapshot_ms * control.speed)
     virtual = VirtualPace(control)
     heard = _Heard(zero, virtual)
     simulation, made, known = prepare(bound, settings, known_rows(bound, store), heard.listeners(telemetry))

@@ -13,7 +13,18 @@ import pytest
 
 from engine.control import FILE, RunControl, VirtualPace, driven, is_alive, send_to
 from engine.errors import BadInput, RunCancelled
-from engine.events import Event, LogReader, RunFinished, RunPaused, RunResumed, RunStarted, RunStepped, UnitDecided
+from engine.events import (
+    Event,
+    LogReader,
+    LogTail,
+    QueueSnapshot,
+    RunFinished,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    RunStepped,
+    UnitDecided,
+)
 from engine.model.binding import bind
 from engine.model.file import load
 from engine.operators import catalogue
@@ -110,6 +121,9 @@ def test_a_simulated_run_is_paced_by_our_clock_and_its_log_grows_as_it_goes(tmp_
     assert time.monotonic() - begun >= 1.4
     assert summary["seconds"] == seconds, "the virtual clock does not know about it"
 
+    shots = [event.time for event in run.events if isinstance(event, QueueSnapshot)]
+    assert len(shots) > 10, "about ten a second for whoever watches, however short the run"
+
     hurried = Running(tmp_path / "three", speed=seconds / 1000)
     until(lambda: hurried.count(UnitDecided))
     hurried.control.send("speed", None)
@@ -182,3 +196,16 @@ def test_a_virtual_clock_that_is_paused_goes_on_from_where_it_stood() -> None:
     assert [type(event) for event in told] == [RunPaused, RunResumed]
     assert 0.3 < told[0].time < 1.9
     assert virtual.moment == 2.0
+
+
+def test_a_log_is_read_in_parts_of_whole_lines(tmp_path: Path) -> None:
+    log = tmp_path / "events.jsonl"
+    tail = LogTail(log)
+    assert tail.lines() == []
+    log.write_bytes(b"one\ntwo\nthree is long\nfo")
+    assert tail.lines(6) == [b"one"]
+    assert tail.lines(2) == [b"two", b"three is long"], "one line at least, however long"
+    assert tail.lines(6) == []
+    with log.open("ab") as file:
+        file.write(b"ur\n")
+    assert tail.lines() == [b"four"]

@@ -17,7 +17,7 @@ from engine.model.workflow import Edge
 if TYPE_CHECKING:
     from designer.canvas.view import CanvasView
 
-ORDER = ("sources", "cleansing", "shaping", "combining", "flow", "warehouse", "targets", "code")
+ORDER = ("sources", "cleansing", "shaping", "combining", "flow", "warehouse", "streams", "targets", "code")
 
 
 class QuickAdd(Chooser):

@@ -9,6 +9,7 @@ from typing import Any
 from designer.document.document import Document
 from designer.document.edits import ABSENT, Drafted, Edit
 from designer.document.layout import NODE_HEIGHT, NODE_WIDTH, Group, Point, edge_key, groups, positions, tidy
+from designer.document.planning import carried
 from engine.model.operator import Carries, Port, Role
 from engine.model.workflow import Edge, Node, Parameter
 
@@ -223,6 +224,7 @@ def remove(document: Document, nodes: Collection[str], edges: Iterable[Edge] = (
         draft.set(("nodes", id_), ABSENT)
         draft.set(("layout", "nodes", id_), ABSENT)
     _leave_groups(draft, gone)
+    draft.set(("field", "plan"), carried(workflow.plan, lambda id_: None if id_ in gone else id_))
     for note in notes:
         draft.set(("layout", "notes", note), ABSENT)
     if len(gone) == 1:
@@ -346,6 +348,7 @@ def change_id(document: Document, id_: str, new: str) -> Edit:
         if id_ in group.nodes:
             renamed = tuple(new if node == id_ else node for node in group.nodes)
             draft.set(("layout", "groups", key), Group(group.title, renamed, group.collapsed).plain())
+    draft.set(("field", "plan"), carried(workflow.plan, lambda node: new if node == id_ else node))
     return draft.edit("Change the id {0} to {1}", id_, new)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from designer.canvas.view import CanvasView
 
 BAR_WIDTH, BAR_HEIGHT = 58.0, 7.0
+SHORT = 130.0  # a level edge on which words would cover the nodes at its ends
 NEAR = 0.5  # from this zoom on there are words beside a bar
 
 
@@ -67,6 +68,8 @@ class QueueBar(QGraphicsItem):
         super().__init__()
         self.edge = edge
         self.queue = QueueState(0, 0, 0, None)
+        self.short = False  # words go above the nodes, where there is room
+        self.width = BAR_WIDTH
         self.setZValue(20)
         self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
         self.place()
@@ -79,6 +82,10 @@ class QueueBar(QGraphicsItem):
             return
         # An edge's path ends with the strokes of its arrow head: the middle of the line itself is a bit before.
         self.setPos(self.edge.pos() + path.pointAtPercent(0.46))
+        self.prepareGeometryChange()
+        level = abs(path.pointAtPercent(0.0).y() - path.pointAtPercent(0.46).y()) < 15
+        self.short = level and path.length() < SHORT
+        self.width = min(BAR_WIDTH, max(18.0, path.length() * 0.6))
 
     def show_queue(self, queue: QueueState) -> None:
         """Take over what it holds."""
@@ -87,7 +94,7 @@ class QueueBar(QGraphicsItem):
             self.update()
 
     def boundingRect(self) -> QRectF:
-        return QRectF(-70, -20, 140, 46)
+        return QRectF(-70, -58, 140, 84)
 
     def shape(self) -> QPainterPath:
         return QPainterPath()  # the hand goes through to the edge
@@ -103,7 +110,7 @@ class QueueBar(QGraphicsItem):
             return
         if not queue.packs:
             return
-        frame = QRectF(-BAR_WIDTH / 2, -BAR_HEIGHT / 2, BAR_WIDTH, BAR_HEIGHT)
+        frame = QRectF(-self.width / 2, -BAR_HEIGHT / 2, self.width, BAR_HEIGHT)
         painter.setPen(QPen(colors.canvas, 3))
         painter.setBrush(colors.grid)
         painter.drawRoundedRect(frame, 3.5, 3.5)
@@ -113,7 +120,7 @@ class QueueBar(QGraphicsItem):
         painter.drawRoundedRect(QRectF(frame.topLeft(), QSizeF(max(frame.width() * part, 3.0), BAR_HEIGHT)), 3.5, 3.5)
         if zoom >= NEAR:
             text = f"{queue.packs:,} p · {count_text(queue.rows)} · {bytes_text(queue.bytes)}"
-            write(painter, QPointF(0, 16), text, colors.text, canvas_node.TINY)
+            write(painter, QPointF(0, -46 if self.short else 16), text, colors.text, canvas_node.TINY)
 
 
 def write(painter: QPainter, middle: QPointF, text: str, color: QColor, font: QFont) -> None:
@@ -232,8 +239,9 @@ class Overlay:
             painter.fillPath(shape, clear(colors.error, 46))
         painter.setPen(QPen(colors.canvas, 2))
         painter.setBrush(color)
-        painter.drawEllipse(QPointF(14, 1), 7.5, 7.5)
-        self._glyph(painter, node.state, QPointF(14, 1))
+        badge = QPointF(NODE_WIDTH - 34, 1)  # beside the badge of problems
+        painter.drawEllipse(badge, 7.5, 7.5)
+        self._glyph(painter, node.state, badge)
         below = item.height + 10
         if node.state is State.FAILED and node.message:
             first = node.message.splitlines()[0]

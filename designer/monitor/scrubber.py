@@ -85,7 +85,7 @@ class Strip(QWidget):
     def _paint_silhouette(self, painter: QPainter, recording: RunRecording, frame: QRectF, played: QRectF) -> None:
         times = recording.snapshots["time"]
         values = recording.snapshots["bytes"][: len(times)]
-        kept = peaks(values, max(64, int(frame.width())))
+        kept = peaks(values, 240)
         top = float(values.max()) if len(values) else 0.0
         if top <= 0:
             return
@@ -94,12 +94,14 @@ class Strip(QWidget):
         points = [QPointF(x, y) for x, y in zip(xs.tolist(), ys.tolist(), strict=True)]
         shape = QPolygonF([QPointF(points[0].x(), frame.bottom()), *points, QPointF(points[-1].x(), frame.bottom())])
         painter.setPen(Qt.PenStyle.NoPen)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, len(points) < 200)
         for part, color in ((frame, clear(theme().muted, 70)), (played, clear(theme().accent, 150))):
             painter.save()
             painter.setClipRect(part, Qt.ClipOperation.IntersectClip)
             painter.setBrush(QColor(color))
             painter.drawPolygon(shape)
             painter.restore()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         self.player.pause()

@@ -15,7 +15,7 @@ from designer.theme.icons import operator_icon, operator_pixmap
 from designer.theme.theme import theme, themes
 from engine.model.operator import Operator
 
-FAMILIES = ("sources", "cleansing", "shaping", "combining", "flow", "warehouse", "targets", "code")
+FAMILIES = ("sources", "cleansing", "shaping", "combining", "flow", "warehouse", "streams", "targets", "code")
 NAME = Qt.ItemDataRole.UserRole
 
 
@@ -77,7 +77,7 @@ class PalettePanel(QWidget):
         names = {
             "sources": tr("Sources"), "cleansing": tr("Cleansing"), "shaping": tr("Shaping"),
             "combining": tr("Combining"), "flow": tr("Flow"), "warehouse": tr("Warehouse"),
-            "targets": tr("Targets"), "code": tr("Code"),
+            "streams": tr("Streams"), "targets": tr("Targets"), "code": tr("Code"),
         }  # fmt: skip
         families = [*FAMILIES, *sorted({kind.family for kind in kinds} - set(FAMILIES))]
         for family in families:

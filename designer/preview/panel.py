@@ -150,6 +150,23 @@ class RowsTable(QTableView):
         self.rows.show(columns, rows)
 
 
+def lay_out(panel: QWidget, heads: list[QWidget], told: QWidget, table: QWidget) -> QStackedWidget:
+    """A line of heads with what is told behind them, and a page below: empty first, then the table."""
+    row = QHBoxLayout()
+    row.setContentsMargins(10, 6, 10, 2)
+    for widget in heads:
+        row.addWidget(widget)
+    row.addWidget(told, 1)
+    pages = QStackedWidget()
+    pages.addWidget(QWidget())
+    pages.addWidget(table)
+    layout = QVBoxLayout(panel)
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.addLayout(row)
+    layout.addWidget(pages)
+    return pages
+
+
 class PreviewPanel(QWidget):
     """Looks at the port of the selected node or edge when asked; greyed when the workflow changed since."""
 
@@ -166,18 +183,7 @@ class PreviewPanel(QWidget):
         self.told = label(tr("Select a node or an edge and press F5."), "muted")
         self.table = RowsTable(tr("Sample rows"))
         self.model = self.table.rows
-        row = QHBoxLayout()
-        row.setContentsMargins(10, 6, 10, 2)
-        for widget in (self.look, self.stop, self.title):
-            row.addWidget(widget)
-        row.addWidget(self.told, 1)
-        self.pages = QStackedWidget()
-        self.pages.addWidget(QWidget())
-        self.pages.addWidget(self.table)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addLayout(row)
-        layout.addWidget(self.pages)
+        self.pages = lay_out(self, [self.look, self.stop, self.title], self.told, self.table)
         self.look.clicked.connect(self.ask)
         self.stop.clicked.connect(self.cancel)
         self.stop.setEnabled(False)

@@ -17,6 +17,7 @@ from designer.theme.icons import action_icon
 from designer.theme.theme import theme, themes
 from designer.widgets import label
 from engine.model.workflow import Workflow
+from engine.request import ELASTIC
 from engine.schedule.policy import MIXED, policies
 
 SLOWEST, FASTEST = 0.01, 1000.0  # simulated seconds in one of ours; the slider's last step is as fast as it goes
@@ -46,7 +47,7 @@ class RunBar(QToolBar):
         self.presets = presets
         self._showing = False
         self.preset = self._choice(tr("Preset"), [], 150)
-        self.policy = self._choice(tr("Policy: who is next"), [*sorted(policies()), MIXED], 84)
+        self.policy = self._choice(tr("Policy: who is next"), [*sorted(policies()), MIXED, ELASTIC], 84)
         self.granularity = self._choice(
             tr("Granularity: what is scheduled as one"), ["fused", "tree", "subflow", "operator"], 100
         )

@@ -17,6 +17,7 @@ from engine.control import is_alive
 from engine.events import LogTail
 
 TAIL_MS = 100
+TAIL_BYTES = 4 << 20  # of a long log at a time, so that the window stays alive beside it
 ALIVE_TICKS = 10  # a run of another process is looked after once in so many looks
 # Nothing was run yet; under way; over. `replay` is a recorded run that somebody looks at.
 STATES = ("idle", "starting", "running", "paused", "done", "failed", "cancelled", "interrupted", "replay")
@@ -148,14 +149,27 @@ class RunController(QObject):
         self._ticks += 1
         # A run of another process says nothing when it dies. Asked first: what it wrote before is read below.
         gone = self._command is None and self._ticks % ALIVE_TICKS == 1 and not is_alive(Path(self._tail.path).parent)
-        lines = self._tail.lines()
+        lines = self._tail.lines(TAIL_BYTES)
         for line in lines:
             if line.startswith(b'{"event":"run-'):
                 self._take(json.loads(line))
         if lines:
             self.appended.emit()
-        if gone:
+        if gone and not lines:
             self._end("interrupted")
+
+    def _read_all(self) -> None:
+        """Read the log to its end."""
+        tail = self._tail
+        at = -1
+        while tail is not None and tail.at != at:
+            at = tail.at
+            self.look()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the run under way is in this program's own engine, and so ends with it."""
+        return self.state in UNDER_WAY and self._command is not None
 
     def _take(self, event: Mapping[str, Any]) -> None:
         match event.get("event"):
@@ -184,7 +198,7 @@ class RunController(QObject):
                 self.run_id = str(event["run"])
                 self._open(str(event["log"]), self.editor, "running")
             case "run-ended":
-                self.look()
+                self._read_all()
                 self._end(str(event["status"]), event.get("message"))
             case "failed":
                 self._end("failed", event.get("message"))
@@ -193,7 +207,7 @@ class RunController(QObject):
 
     def _engine_is(self, state: str) -> None:
         if state in ("lost", "off") and self._command is not None and self.state in UNDER_WAY:
-            self.look()
+            self._read_all()
             if self._said is not None:
                 self._end(self._said)
             else:

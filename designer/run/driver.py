@@ -147,6 +147,14 @@ class RunDriver(QObject):
         if self.runs.state not in UNDER_WAY:
             self.runs.resume_killed(run, self._editor_of(Path(log)))
 
+    def may_close(self) -> bool:
+        """Whether the window may go: a run of its own would be cancelled with it, so the person is asked."""
+        if not self.runs.is_ours:
+            return True
+        text = tr("A run is under way. Cancel it and close? Its targets stay as they were.")
+        yes = QMessageBox.StandardButton.Yes
+        return QMessageBox.question(self.window, tr("Close Papilio"), text) == yes
+
     def cancel(self) -> None:
         """Stop the run and those that wait."""
         self._queue = []

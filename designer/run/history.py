@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, QRunnable, Qt, QThreadPool, QTimer, Signal
-from PySide6.QtGui import QBrush, QShowEvent
+from PySide6.QtGui import QBrush, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -33,6 +33,7 @@ from engine.store.runs import LOG
 if TYPE_CHECKING:
     from designer.run.trend import Trend
 
+TREND_FROM = 820  # pixels of the panel; the list comes first
 MOST = 500  # runs, the newest
 LAST_BYTES = 8192  # of a log, in which its last line is
 KEY = Qt.ItemDataRole.UserRole
@@ -146,8 +147,14 @@ class RunsPanel(QWidget):
             self._split.addWidget(self.trend)
             self._split.setSizes([900, 340])
             self._split.setStretchFactor(0, 1)
+            self.trend.setVisible(self.width() >= TREND_FROM)
         if not self._read:
             self.refresh()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self.trend is not None:
+            self.trend.setVisible(self.width() >= TREND_FROM)
 
     def refresh(self) -> None:
         """Read the store, where somebody looks."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from designer.link.client import EngineClient
-from designer.preview.panel import RowsTable
+from designer.preview.panel import RowsTable, lay_out
 from designer.text import tr
 from designer.widgets import label, take_role
 
@@ -24,17 +24,7 @@ class PacksPanel(QWidget):
         self.title = label("", "heading")
         self.told = label(tr("Pause a run and click an edge."), "muted")
         self.table = RowsTable(tr("Rows of the packs"))
-        row = QHBoxLayout()
-        row.setContentsMargins(10, 6, 10, 2)
-        row.addWidget(self.title)
-        row.addWidget(self.told, 1)
-        self.pages = QStackedWidget()
-        self.pages.addWidget(QWidget())
-        self.pages.addWidget(self.table)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addLayout(row)
-        layout.addWidget(self.pages)
+        self.pages = lay_out(self, [self.title], self.told, self.table)
         engine.told.connect(self._answered)
 
     def ask(self, folder: Path, facts: Mapping[str, Any], ends: Sequence[str]) -> None:
@@ -69,9 +59,12 @@ class PacksPanel(QWidget):
             self._tell(str(event.get("message")), "wrong")
             return
         packs = event["packs"]
-        rows = [[pack["pack"].split(".")[0].lstrip("p0") or "0", *row] for pack in packs for row in pack["first"]]
-        first = {"name": tr("pack"), "type": tr("number"), "nulls": 0.0, "distinct": len(packs), "bars": [],
-                 "labels": [tr("{0}: {1} rows", pack["pack"], f"{pack['rows']:,}") for pack in packs]}  # fmt: skip
+        rows = [[str(place), *row] for place, pack in enumerate(packs, start=1) for row in pack["first"]]
+        sizes = [tr("{0}: {1} rows", place, f"{pack['rows']:,}") for place, pack in enumerate(packs, start=1)]
+        first = {
+            "name": tr("pack"), "type": tr("place in the queue"), "nulls": 0.0, "distinct": len(packs), "bars": [],
+            "labels": sizes,
+        }  # fmt: skip
         self.table.show_rows([first, *event["columns"]], rows)
         self.pages.setCurrentIndex(1)
         every = len(packs) + event["left_out"]

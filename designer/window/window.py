@@ -32,6 +32,7 @@ from designer.link.client import EngineClient
 from designer.monitor.monitor import Monitor
 from designer.outline.panel import OutlinePanel
 from designer.palette.panel import PalettePanel
+from designer.plan.panel import PlanPanel
 from designer.preview.panel import PreviewPanel
 from designer.problems.panel import ProblemsPanel
 from designer.properties.form import NodeForm
@@ -120,6 +121,7 @@ class MainWindow(QMainWindow):
         self.runs = RunController(self.engine, self)
         self.preview = PreviewPanel(self.engine)
         self.history = HistoryPanel()
+        self.plan = PlanPanel()
         area = Qt.DockWidgetArea
         for name, title, widget, where in (
             ("palette", tr("Palette"), self.palette_panel, area.LeftDockWidgetArea),
@@ -128,11 +130,13 @@ class MainWindow(QMainWindow):
             ("problems", tr("Problems"), self.problems, area.BottomDockWidgetArea),
             ("preview", tr("Preview"), self.preview, area.BottomDockWidgetArea),
             ("history", tr("History"), self.history, area.BottomDockWidgetArea),
+            ("plan", tr("Plan"), self.plan, area.BottomDockWidgetArea),
         ):
             self.add_panel(name, title, widget, where)
         self.tabifyDockWidget(self.docks["palette"], self.docks["outline"])
         self.tabifyDockWidget(self.docks["problems"], self.docks["preview"])
         self.tabifyDockWidget(self.docks["preview"], self.docks["history"])
+        self.tabifyDockWidget(self.docks["history"], self.docks["plan"])
         self.docks["palette"].raise_()
         self.docks["problems"].raise_()
         self.setCorner(Qt.Corner.BottomRightCorner, area.RightDockWidgetArea)
@@ -303,6 +307,7 @@ class MainWindow(QMainWindow):
         self.properties.follow(view)
         self.preview.follow(view)
         self.history.follow(view.editor.stack if view else None)
+        self.plan.follow(view)
         if view is not None:
             view.editor.analysed.connect(self._show_analysis)
             view.canvas.chosen.connect(self._refresh_timer.start)
@@ -502,6 +507,9 @@ class MainWindow(QMainWindow):
         event.acceptProposedAction()
 
     def closeEvent(self, event: QCloseEvent) -> None:
+        if not self.driver.may_close():
+            event.ignore()
+            return
         self.settings.keep(self)
         while self.tabs.count():
             if not self.close_tab(self.tabs.count() - 1):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.events import (
     Event,
+    PlanChosen,
     QueueSpilled,
     Remark,
     RowsRefused,
@@ -77,6 +78,11 @@ class Display:
         match event:
             case SparkReady():
                 self._say("spark", f"Spark {event.version} on {event.master}", event.seconds)
+            case PlanChosen():
+                told = f"plan {event.signature}  {event.cost:,.0f} {event.unit} ({event.model})"
+                self.console.print(told, style="dim", markup=False, highlight=False)
+                for remark in event.remarks:
+                    self.console.print(f"[yellow]! {remark}[/yellow]")
             case UnitStarted() if self._live:
                 self._bars[event.unit] = self._progress.add_task(self._title(event.unit), total=None, note="")
             case UnitProgress() if self._live:

@@ -142,6 +142,10 @@ def _decision(recording: RunRecording, at: float) -> Text:
     text = Text(f"decision {made.activation}: ", "dim")
     text.append(f"{made.policy} picks {made.unit}", "bold")
     text.append(f" ({made.step}, {made.packs:,} packs)   ")
-    text.append(", ".join(f"{unit} {score:,.3g}" for unit, score in others), "dim")
+    text.append(", ".join(f"{unit} {_score(score)}" for unit, score in others), "dim")
     left = len(made.candidates) - len(others)
     return text.append(f" and {left} more", "dim") if left > 0 else text
+
+
+def _score(score: float) -> str:
+    return f"{score:,.0f}" if abs(score) >= 100 else f"{score:.3g}"

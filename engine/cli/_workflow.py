@@ -86,6 +86,14 @@ def takes_workflow(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def spark_conf(text: str) -> tuple[str, str]:
+    """One of Spark's own settings, as `--spark-conf` gives it."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise BadInput(f"--spark-conf {text}: write it as name=value")
+    return name, value
+
+
 def _pair(text: str, option: str) -> tuple[str, Any]:
     from engine.model.yamldata import read_yaml
 

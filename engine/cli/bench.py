@@ -23,6 +23,9 @@ _SHOWN = {"seconds", "median", "spread", "peak_mb", "failed"}
     show_default=True,
     help="Where data and targets of the benchmark are kept.",
 )
+@click.option(
+    "--seconds", type=click.FloatRange(10), help="How long each contender runs, where the benchmark lets one choose."
+)
 @click.option("--full", is_flag=True, help="Also the contenders that take long.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep the report there, for `papilio results`.")
 @json_option
@@ -31,6 +34,7 @@ def command(
     rounds: int | None,
     scale: float | None,
     folder: Path,
+    seconds: float | None,
     full: bool,
     keep: Path | None,
     as_json: bool,
@@ -46,7 +50,9 @@ def command(
             click.echo(f"{known:<14}{summary}")
         return
     rounds = rounds or usual_rounds(name)
-    options = Options(rounds, scale, folder.resolve(), lambda text: click.secho(text, dim=True, err=True), full)
+    options = Options(
+        rounds, scale, folder.resolve(), lambda text: click.secho(text, dim=True, err=True), full, seconds=seconds
+    )
     kept = Kept("bench", name, {}, options={"rounds": rounds, "scale": scale, "full": full})
     with clock(kept):
         report = find(name)(options).as_dict()

@@ -69,7 +69,7 @@ def help_page(found: dict[str, type[Operator]]) -> str:
 
 
 def _families(found: dict[str, type[Operator]]) -> dict[str, list[type[Operator]]]:
-    order = ["sources", "targets", "cleansing", "shaping", "combining", "warehouse", "flow", "code"]
+    order = ["sources", "targets", "cleansing", "shaping", "combining", "warehouse", "streams", "flow", "code"]
     families: dict[str, list[type[Operator]]] = {}
     for kind in found.values():
         families.setdefault(kind.family, []).append(kind)

@@ -79,7 +79,7 @@ def command(
 ) -> None:
     """List the cheapest physical implementations of a workflow, with their sorters."""
     from engine.plan.constraints import constraints
-    from engine.plan.costs import cost_model, units
+    from engine.plan.costs import MeasuredCosts, cost_model, units
     from engine.plan.graph import graph_of
     from engine.plan.planner import Search, only, rank
     from engine.store.statistics import known_rows
@@ -88,6 +88,7 @@ def command(
     bound.raise_errors()
     rows = known_rows(bound, given.store)
     model = cost_model(costs, _prices(prices, costs))
+    measured = model.name == MeasuredCosts.name
     try:
         asked = constraints(
             [_choice(text, "--pin") for text in pins],
@@ -97,27 +98,49 @@ def command(
             resumption=resumption,
             planning=bound.workflow.plan,
         )
-        views = _Views(given, bound, rows, lambda graph: units(rank(graph, model, asked, 1).best.cost))
+
+        def graph_with(bound: Bound, rows: Rows) -> Graph:
+            return graph_of(bound, rows, on_spark=measured)
+
+        def best_cost(bound: Bound, rows: Rows) -> float:
+            return units(rank(graph_with(bound, rows), model, asked, 1).best.cost)
+
+        views = _Views(given, bound, rows, best_cost)
         bound, rows = views.take(nodes, write)
-        graph = graph_of(bound, rows)
+        graph = graph_with(bound, rows)
         begun = time.perf_counter()
         if signature is None:
             ranking = rank(graph, model, asked, top, Search(search))
         else:
-            ranking = only(signature, graph, model, asked)
+            ranking = only(signature, graph_of(bound, rows), model, asked)
         seconds = time.perf_counter() - begun
     except BadInput as error:
         raise BadInput(f"{given.file}: {error}") from None
+    taken = _taken(bound, given.store) if measured and not nodes else None
     if as_json:
-        _print_json(ranking, seconds, rows, model, explain, views.left())
+        _print_json(ranking, seconds, rows, model, explain, views.left(), taken)
     else:
         _print(ranking, seconds, rows, model, explain, views.left())
+        if taken is not None:
+            click.secho(f"papilio run takes {taken}", err=True)
+
+
+def _taken(bound: Bound, store: str | None) -> str | None:
+    """The plan that a run would take, which is more careful than the list."""
+    from engine.plan.planner import TooLarge
+    from engine.store.plans import plan_for_run
+
+    try:
+        plan = plan_for_run(bound, url=store)
+    except TooLarge:
+        return None
+    return plan.signature if plan is not None else None
 
 
 class _Views:
     """The aggregates that finer ones can answer: what is offered, and the workflow with what was taken."""
 
-    def __init__(self, given: Given, bound: Bound, rows: Rows, cost: Callable[[Graph], float]) -> None:
+    def __init__(self, given: Given, bound: Bound, rows: Rows, cost: Callable[[Bound, Rows], float]) -> None:
         from engine.plan.views import offers
 
         self.given, self.bound, self.rows, self.cost = given, bound, rows, cost
@@ -131,7 +154,7 @@ class _Views:
 
         if write is not None and not nodes:
             raise BadInput(f"--write {write}: there is nothing to save without --rewrite")
-        self.taken = chosen(self.offers, nodes)
+        self.taken = chosen(self.offers, nodes, self.bound.workflow)
         if not self.taken:
             return self.bound, self.rows
         if write is not None:
@@ -139,12 +162,12 @@ class _Views:
         return self._with(self.taken)
 
     def left(self) -> list[tuple[Rewrite, float]]:
-        """The offers that were not taken, each with what the best plan costs if it is."""
-        from engine.plan.graph import graph_of
+        """The offers that were neither taken nor refused, each with what the best plan costs if it is taken."""
+        from engine.plan.views import offered
 
         return [
-            (offer, self.cost(graph_of(*self._with([*self.taken, offer]))))
-            for offer in self.offers
+            (offer, self.cost(*self._with([*self.taken, offer])))
+            for offer in offered(self.offers, self.bound.workflow)
             if offer not in self.taken
         ]
 
@@ -158,21 +181,13 @@ class _Views:
 
 
 def _prices(file: Path | None, costs: str) -> dict[str, Any] | None:
-    import json
-
-    from engine.model.file import read_text
+    from engine.store.prices import kept_prices, read_prices
 
     if file is None:
-        return None
+        return kept_prices() if costs == "measured" else None
     if costs != "measured":
         raise BadInput(f"--prices {file}: prices are for --cost measured")
-    try:
-        found = json.loads(read_text(file))
-    except ValueError as error:
-        raise BadInput(f"{file}: {error}") from None
-    if not isinstance(found, dict):
-        raise BadInput(f"{file}: steps with their prices are expected")
-    return found
+    return read_prices(file)
 
 
 def _choice(text: str, option: str) -> tuple[str, str]:
@@ -196,7 +211,13 @@ def _limit(text: str) -> Limit:
 
 
 def _print_json(
-    ranking: Ranking, seconds: float, rows: Rows, model: CostModel, explain: bool, left: list[tuple[Rewrite, float]]
+    ranking: Ranking,
+    seconds: float,
+    rows: Rows,
+    model: CostModel,
+    explain: bool,
+    left: list[tuple[Rewrite, float]],
+    taken: str | None,
 ) -> None:
     from engine.plan.explain import as_dict
 
@@ -208,6 +229,7 @@ def _print_json(
             "cost": model.name,
             "unit": model.unit,
             "best": ranking.signature(ranking.best),
+            **({"run": taken} if taken is not None else {}),
             "top": [as_dict(ranking, plan, explain) for plan in ranking.plans],
             "rows": {node: {"rows": rows.out(node), "from": rows.origins[node].value} for node in rows.totals},
             "remarks": list(ranking.remarks),

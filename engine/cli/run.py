@@ -7,10 +7,10 @@ from typing import Literal
 
 import click
 
-from engine.cli._workflow import Given, takes_workflow
+from engine.cli._workflow import Given, spark_conf, takes_workflow
 from engine.cli.store import json_option, print_json
 from engine.errors import BadInput
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
 
 
 @click.command(name="run")
@@ -26,6 +26,13 @@ from engine.partition.units import Granularity
     type=click.Choice([kind.value for kind in Granularity]),
     help="What is scheduled as one: operators, subflows, execution trees, or as few Spark plans as sensible "
     "(fused, the default on Spark).",
+)
+@click.option(
+    "--plan",
+    default="best",
+    show_default=True,
+    metavar="best|none|SIGNATURE",
+    help="The physical plan: the best there is, none (Spark chooses), or the one of a signature.",
 )
 @click.option("--policy", default="mixed", show_default=True, help="Who is next: rr, mc, mm, mixed, or a plugin's.")
 @click.option(
@@ -77,6 +84,7 @@ def command(
     master: str,
     granularity: str | None,
     backend: Literal["spark", "simulated"],
+    plan: str,
     policy: str,
     thetas: tuple[str, ...],
     pack_rows: int | None,
@@ -105,7 +113,7 @@ def command(
     bound = given.open()
     bound.raise_errors()
     from engine.cli._display import Display
-    from engine.request import RunRequest
+    from engine.request import ELASTIC, RunRequest
 
     quiet = as_json or events == "-"
     theta, own = _thetas(thetas)
@@ -113,10 +121,12 @@ def command(
         backend=backend, policy=policy, granularity=granularity, master=master, pack_rows=pack_rows,
         queue_packs=queue_packs, queue_mb=queue_mb, queue_memory_mb=queue_memory, slot_ms=slot_ms, theta=theta,
         thetas=own, degree=_degree(degree), telemetry=not no_telemetry, driver_memory_mb=driver_memory,
-        confs=dict(map(_conf, confs)), parallel=parallel, trust=trust, resume=resume, paused=paused, speed=speed,
-        lasts_seconds=lasts,
+        confs=dict(map(spark_conf, confs)), parallel=parallel, trust=trust, resume=resume, paused=paused, speed=speed,
+        lasts_seconds=lasts, plan=plan,
     )  # fmt: skip
     request.check()
+    if request.policy == ELASTIC:
+        raise BadInput("--policy elastic: `papilio scale simulate` and `papilio scale run` keep a workflow's limits")
     simulated = backend == "simulated"
     with Display(bound, quiet=quiet or simulated) as display:
         watchable = not quiet and (not simulated or speed or lasts or paused)
@@ -159,10 +169,3 @@ def _degree(text: str | None) -> int | Literal["auto"]:
     if not text.isdecimal() or int(text) < 1:
         raise BadInput(f"--degree {text}: write a number from 1 on, or auto")
     return int(text)
-
-
-def _conf(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise BadInput(f"--spark-conf {text}: write it as name=value")
-    return name, value

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from engine.cli._workflow import Given, spark_conf, takes_workflow
 from engine.cli.store import json_option, print_json, store_option
 from engine.errors import BadInput
 
+if TYPE_CHECKING:
+    from engine.events import Event
+    from engine.model.binding import Bound
+
 _SHOWN = 40  # decisions that a person reads; the log has all
+_COLOURS = {"scale out": "green", "scale in": "cyan", "unreachable": "red"}
 _FILE = click.Path(path_type=Path)
 
 
@@ -30,24 +36,121 @@ def simulate(
     file: Path, plot: Path | None, run_dir: Path | None, events: str | None, place: str | None, as_json: bool
 ) -> None:
     """Reckon what the scaler would do: the file's data rate against a model of the stages."""
+    from engine.elastic.record import ElasticRecord
     from engine.elastic.simulation import launch_simulation
     from engine.model.file import load, write_text
 
-    opened = load(file)
-    summary, result = launch_simulation(opened, folder=run_dir, store=place, events=events)
+    record = ElasticRecord(load(file), backend="simulated", folder=run_dir, store=place, events=events)
+    summary, result = launch_simulation(record)
     if plot is not None:
-        from engine.elastic.record import limits_of
         from engine.experiments.elastic_charts import charts
         from engine.experiments.svg import stacked
 
         if not plot.parent.is_dir():
             raise BadInput(f"--plot {plot}: there is no folder {plot.parent}")
-        write_text(plot, stacked(charts(limits_of(opened), result)))
+        write_text(plot, stacked(charts(record.limits, result)))
         summary["plot"] = str(plot)
     if as_json:
         print_json(summary)
     elif events != "-":
         _print(summary)
+
+
+@command.command()
+@takes_workflow
+@click.option(
+    "--master",
+    help="An existing cluster (spark://…, k8s://…, yarn), which scales by Spark's dynamic allocation. Default: a "
+    "cluster on this machine whose Workers are started and stopped.",
+)
+@click.option("--driver-memory", type=click.IntRange(512), default=1024, show_default=True, metavar="MB")
+@click.option("--spark-conf", "confs", multiple=True, metavar="K=V", help="One of Spark's own settings.")
+@click.option("--run-dir", type=_FILE, help="Where the run keeps its log and the warehouse.")
+@click.option("--events", metavar="-|FILE", help="Also write the events there; - is standard output.")
+@json_option
+def run(
+    given: Given,
+    master: str | None,
+    driver_memory: int,
+    confs: tuple[str, ...],
+    run_dir: Path | None,
+    events: str | None,
+    as_json: bool,
+) -> None:
+    """Run it live: TPC-H rows at the asked rate into a partitioned warehouse on Spark.
+
+    Rows that are not there yet are generated first. Ctrl-C stops everything that was started.
+    """
+    from engine.elastic.record import ElasticRecord
+    from engine.model.file import load
+
+    quiet = as_json or events == "-"
+    record = ElasticRecord(
+        load(given.file),
+        backend="spark",
+        master=master,
+        folder=run_dir,
+        store=given.store,
+        events=events,
+        listener=None if quiet else _show,
+    )
+    live = record.limits.live
+    bound = given.open()
+    _make_data(bound, live.source, live.scale, quiet=quiet)
+    bound = given.open()
+    bound.raise_errors()
+    from engine.elastic.launch import launch_live
+
+    summary = launch_live(bound, record, driver_memory_mb=driver_memory, confs=dict(spark_conf(text) for text in confs))
+    if as_json:
+        print_json(summary)
+    elif not quiet:
+        rows, warehouse = summary["rows"], summary["warehouse"]
+        click.secho(f"done in {summary['seconds']:.1f} s", bold=True, nl=False)
+        click.echo(f"  run {summary['run']}  log {summary['folder']}")
+        click.echo(f"rows       {rows['generated']:,} generated, {rows['warehouse']:,} in the warehouse")
+        click.echo(f"warehouse  {warehouse['nodes']} nodes, {warehouse['bytes'] / 1e6:,.1f} MB, {warehouse['folder']}")
+
+
+def _make_data(bound: Bound, source: str, scale: float, quiet: bool) -> None:
+    """Generate TPC-H where the source's file is not there yet."""
+    path = getattr(bound.operators.get(source), "path", None)
+    if path is None:
+        return
+    file = bound.place().path(path)
+    if file.exists():
+        return
+    from engine.experiments.data import generate_tpch
+
+    if not quiet:
+        click.secho(f"generating TPC-H at scale {scale:g} in {file.parent}", dim=True, err=True)
+    generate_tpch(file.parent, scale)
+
+
+def _show(event: Event) -> None:
+    """What a person wants to see of a live run as it happens."""
+    from engine.events import LoadFinished, NodeChanged, Rebalanced, Remark, ScalingDecided, SparkReady
+
+    match event:
+        case SparkReady():
+            click.echo(f"Spark {event.version} on {event.master} after {event.seconds:.1f} s")
+        case ScalingDecided():
+            click.secho(f"{event.stage} {event.action}", fg=_COLOURS[event.action], nl=False)
+            click.echo(f": {event.reason}")
+        case NodeChanged():
+            colour = "red" if event.change in ("failed", "lost") else None
+            why = f": {event.reason}" if event.reason else ""
+            click.secho(f"{event.stage} node {event.change} {event.node or ''}".rstrip() + why, fg=colour, nl=False)
+            click.echo(f"  ({event.nodes} nodes, {event.seconds:.1f} s)")
+        case Rebalanced():
+            click.echo(
+                f"rebalanced {event.nodes_before} → {event.nodes_after} nodes: {event.bytes / 1e6:,.1f} MB in "
+                f"{event.seconds:.1f} s"
+            )
+        case LoadFinished():
+            click.secho(f"loaded {event.rows:,} rows in {event.seconds:.2f} s, {event.total_rows:,} in all", dim=True)
+        case Remark():
+            click.secho(f"! {event.message}", fg="yellow")
 
 
 def _print(summary: dict[str, Any]) -> None:
@@ -76,11 +179,10 @@ def _print(summary: dict[str, Any]) -> None:
     share = f", {cost['share_of_peak']:.0%} of the peak's all the time" if cost["share_of_peak"] else ""
     click.echo(f"cost        {cost['node_hours']:,.1f} node hours{share}")
     decisions = summary["decisions"]
-    colours = {"scale out": "green", "scale in": "cyan", "unreachable": "red"}
     for decision in decisions[:_SHOWN]:
         number = f" {decision['number']:+d}" if decision["kind"] == "scale out" else ""
         click.echo(f"{decision['at_s']:>10,.0f} s  {decision['rate_rows_s']:>12,} rows/s  ", nl=False)
-        click.secho(f"{decision['stage']} {decision['kind']}{number}", fg=colours[decision["kind"]], nl=False)
+        click.secho(f"{decision['stage']} {decision['kind']}{number}", fg=_COLOURS[decision["kind"]], nl=False)
         click.echo(f": {decision['reason']}")
     if len(decisions) > _SHOWN:
         click.echo(f"            … and {len(decisions) - _SHOWN:,} more in {summary['folder']}/events.jsonl")

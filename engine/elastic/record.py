@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from engine.control import RunControl, driven
 from engine.elastic.decision import Stage
 from engine.errors import BadInput, PapilioError, RunCancelled
 from engine.events import Event, EventLog, LimitsSet, RunFinished, RunStarted
@@ -62,15 +63,20 @@ class ElasticRecord:
         store: str | None = None,
         events: str | None = None,
         listener: Callable[[Event], None] | None = None,
+        control: RunControl | None = None,
+        begun: Callable[[str, Path], None] | None = None,
     ) -> None:
         self.file = file
+        self.control = control or RunControl()
+        self._told = begun
         self.limits = limits_of(file)
         self.started = datetime.now(UTC)
         self.zero = self.started.timestamp()
         self.run = new_run_id(self.started)
         self.summary: dict[str, Any] = {"run": self.run, "status": "running", "policy": POLICY, "backend": backend}
         self.seconds = 0.0  # how long it took, on its own clock
-        self._backend, self._master = backend, master
+        self.master = master  # of an existing cluster; none given are Workers of its own
+        self._backend = backend
         self._given, self._store, self._events, self._listener = folder, store, events, listener
         self._cleanup = contextlib.ExitStack()
 
@@ -78,6 +84,7 @@ class ElasticRecord:
         self.folder = run_folder(self._given, self.run)
         self.log = EventLog(self.folder / "events.jsonl", self._listener)
         self._cleanup.callback(self.log.close)
+        self._cleanup.enter_context(driven(self.folder, self.control))
         if self._events:
             self.log.listen(also_to(self._events, self._cleanup))
         workflow = self.file.workflow
@@ -96,7 +103,7 @@ class ElasticRecord:
                 policy=POLICY,
                 granularity="stage",
                 backend=self._backend,
-                master=self._master,
+                master=self.master,
                 nodes={},
                 edges=[],
                 units=units,
@@ -104,6 +111,8 @@ class ElasticRecord:
         )
         self.log.add(limits_event(self.limits, self.zero))
         self._keep("running", None)
+        if self._told is not None:
+            self._told(self.run, self.folder)
         return self
 
     @property
@@ -139,7 +148,7 @@ class ElasticRecord:
             finished=finished,
             policy=POLICY,
             granularity="stage",
-            master=self._master or self._backend,
+            master=self.master or self._backend,
             folder=str(self.folder),
             summary=json.loads(json.dumps(self.summary, default=str)),
         )

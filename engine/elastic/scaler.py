@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from engine.elastic.decision import Action, Decision, Stage
+from engine.elastic.decision import Action, Decision, Stage, out
 from engine.elastic.stages import buffer, extraction, switch, transformation, warehouse
 from engine.model.elastic import Elastic, StageNodes
 
@@ -110,7 +110,12 @@ class Scaler:
                 # What is measured now is still of the old nodes.
                 state.low_since = None
                 continue
-            order = self._decided(stage, state, self._decide(stage, sample), now)
+            if state.nodes < state.limits.min:  # one died, and its replacement did not start
+                order: Order | None = self._out(
+                    stage, state, out(f"{state.nodes} of {state.limits.min} nodes are left")
+                )
+            else:
+                order = self._decided(stage, state, self._decide(stage, sample), now)
             if order is not None:
                 orders.append(order)
         return orders
@@ -213,4 +218,4 @@ class Scaler:
             assert state.starting >= 0
             assert state.stopping >= 0
             assert state.nodes + state.starting <= state.most
-            assert state.nodes + state.starting - state.stopping >= state.limits.min
+            assert state.nodes - state.stopping >= min(state.limits.min, state.nodes)

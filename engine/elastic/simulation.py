@@ -3,46 +3,38 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
+from engine.control import VirtualPace
 from engine.elastic.decision import Stage
 from engine.elastic.rates import data_rate
 from engine.elastic.record import ElasticRecord
 from engine.elastic.simulator import Change, Point, Rebalancing, Simulated, Simulation
-from engine.events import Event, EventLog, Rebalanced, ScalingDecided, StagesSampled
+from engine.events import EventLog, Rebalanced, ScalingDecided, StagesSampled
 from engine.model.elastic import Elastic
-from engine.model.file import WorkflowFile
 
 _MB = 1e6
 _OVER_S = 0.2  # the paper's own runs exceeded their limit by so much
 
 
-def launch_simulation(
-    file: WorkflowFile,
-    *,
-    folder: Path | None = None,
-    store: str | None = None,
-    events: str | None = None,
-    listener: Callable[[Event], None] | None = None,
-) -> tuple[dict[str, Any], Simulated]:
+def launch_simulation(record: ElasticRecord) -> tuple[dict[str, Any], Simulated]:
     """Simulate a workflow file's limits against its data rate, and keep what is worth keeping."""
-    record = ElasticRecord(file, backend="simulated", folder=folder, store=store, events=events, listener=listener)
-    rate = data_rate(record.limits.rate, file.path.parent)
-    begun = time.perf_counter()
+    rate = data_rate(record.limits.rate, record.file.path.parent)
+    started = time.perf_counter()
+    pace = VirtualPace(record.control)
     with record:
-        simulation = Simulation(record.limits, rate, lambda found: _log(record.log, record.zero, found))
+        record.control.drive(record.control.pace, record.log.add, lambda: record.zero + pace.moment)
+        simulation = Simulation(record.limits, rate, lambda found: _log(record.log, record.zero, found), pace.to)
         result = simulation.run()
         record.seconds = rate.seconds
         record.summary |= summary_of(record.limits, result)
-        record.summary["wall_seconds"] = round(time.perf_counter() - begun, 3)
+        record.summary["wall_seconds"] = round(time.perf_counter() - started, 3)
     return record.summary, result
 
 
 def _log(log: EventLog, zero: float, found: Point | Change | Rebalancing) -> None:
-    moment = zero + found.at_s
+    moment = zero + found.at_s + (found.seconds if isinstance(found, Rebalancing) else 0.0)
     match found:
         case Point():
             log.add(point_event(found, moment))
@@ -61,7 +53,7 @@ def _log(log: EventLog, zero: float, found: Point | Change | Rebalancing) -> Non
         case Rebalancing():
             log.add(
                 Rebalanced(
-                    time=moment + found.seconds,
+                    time=moment,
                     nodes_before=found.nodes_before,
                     nodes_after=found.nodes_after,
                     bytes=int(found.moved_mb * _MB),

@@ -89,6 +89,7 @@ class _Doing:
 
     done_at: float
     order: Start | Stop
+    rebalancing: Rebalancing | None = None
 
 
 Listener = Callable[[Point | Change | Rebalancing], None]
@@ -97,13 +98,21 @@ Listener = Callable[[Point | Change | Rebalancing], None]
 class Simulation:
     """One run on the virtual clock."""
 
-    def __init__(self, limits: Elastic, rate: DataRate, listener: Listener | None = None) -> None:
+    def __init__(
+        self,
+        limits: Elastic,
+        rate: DataRate,
+        listener: Listener | None = None,
+        pace: Callable[[float], None] | None = None,
+    ) -> None:
+        """`pace` returns when the virtual clock may go to a moment."""
         self.limits = limits
         self.rate = rate
         self.scaler = Scaler(limits)
         self.tick_s = limits.sample_s / _TICKS_A_SAMPLE
         self.result = Simulated(rate.seconds)
         self._listener = listener
+        self._pace = pace
         self._extraction = Extractors(limits)
         self._transformation = Transformers(limits)
         self._buffers = Buffers(limits)
@@ -115,6 +124,8 @@ class Simulation:
         ticks = round(self.rate.seconds / self.tick_s)
         for tick in range(ticks):
             now = tick * self.tick_s
+            if self._pace is not None and tick % _TICKS_A_SAMPLE == 0:
+                self._pace(now)
             self.step(now)
             if tick % _TICKS_A_SAMPLE == 0:
                 self.sample(now)
@@ -202,18 +213,19 @@ class Simulation:
         if isinstance(order, Unreachable):
             return
         takes = self.limits.capacity.start_s if isinstance(order, Start) else 0.0
+        rebalancing = None
         if order.stage is Stage.WAREHOUSE:
-            takes += self._rebalance(now + takes, order)
-        self._doing.append(_Doing(now + takes, order))
+            rebalancing = self._rebalance(now + takes, order)
+            takes += rebalancing.seconds
+        self._doing.append(_Doing(now + takes, order, rebalancing))
 
-    def _rebalance(self, begins: float, order: Start | Stop) -> float:
-        """Loads and queries go on with the old distribution while facts move. Returns how long that takes."""
+    def _rebalance(self, begins: float, order: Start | Stop) -> Rebalancing:
+        """Loads and queries go on with the old distribution while facts move."""
         nodes = self._star.nodes + (order.number if isinstance(order, Start) else -order.number)
         moved, seconds = self._star.rebalancing(nodes)
         rebalancing = Rebalancing(begins, self._star.nodes, nodes, moved, seconds)
         self.result.rebalancings.append(rebalancing)
-        self._tell(rebalancing)
-        return seconds
+        return rebalancing
 
     def _carry_out(self, now: float) -> None:
         for doing in [doing for doing in self._doing if doing.done_at <= now]:
@@ -232,7 +244,8 @@ class Simulation:
                 if stage is not None:
                     stage.remove(order.leaves, order.takes_over)
                 self.scaler.stopped(order.stage, now, order.number)
-            if order.stage is Stage.WAREHOUSE:
+            if doing.rebalancing is not None:
+                self._tell(doing.rebalancing)  # in its order: a log's time does not go back
                 self._star.resize(self.scaler.stages[Stage.WAREHOUSE].nodes)
 
 

@@ -25,6 +25,7 @@ class Options:
     say: Callable[[str], None] = lambda text: None
     full: bool = False  # also what takes long
     spark: Any = None  # a session that is open already; none given opens one
+    seconds: float | None = None  # how long each contender runs, where that is a choice
 
 
 @dataclass

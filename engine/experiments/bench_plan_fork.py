@@ -11,6 +11,7 @@ from typing import Any
 from engine.experiments.bench import Contender, Options, Report
 from engine.experiments.bench_plan_steps import ROWS, generate
 from engine.model.physical import NO_ORDER, Passing, grouping, ordered_by
+from engine.plan.apply import Layout
 from engine.plan.costs import MeasuredCosts
 from engine.plan.graph import Activity, Edge, Graph, Recordset
 from engine.plan.space import Space
@@ -45,7 +46,7 @@ def _measured(spark: Any, data: Path, rows: int, options: Options) -> Report:
         return _views(spark.read.parquet(str(folder / "plain")))
 
     def with_sorter() -> list[Any]:
-        stage = SortedStage("papilio_fork", folder / "sorted", ordered_by(*BODY), buckets)
+        stage = SortedStage("papilio_fork", folder / "sorted", Layout(ordered_by(*BODY), 1), buckets)
         try:
             stage.write(table)
             return _views(stage.read(spark))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable
@@ -11,14 +10,16 @@ from typing import Any
 
 from engine.experiments.bench import Contender, Options, Report
 from engine.model.physical import Step, ordered_by
+from engine.plan.apply import Layout
+from engine.store.prices import keep_prices
 
 ROWS = 2_000_000  # of scale 1
+TELLING_ROWS = 500_000  # fewer say more about starting a job than about its rows
 PAIRED = 12_000  # rows on each side of the nested loops, at any scale
-PRICES_FILE = "plan_prices.json"
 
 
 def benchmark(options: Options) -> Report:
-    """Scan, sort, merge, hash, emit and pair rows on Spark; writes the prices that `papilio plan --prices` reads."""
+    """Scan, sort, merge, hash, emit, pair and store rows on Spark: the measured prices from then on, if they tell."""
     from engine.spark.session import SparkSettings, close_session, open_session
 
     rows = round(ROWS * (options.scale or 1))
@@ -40,7 +41,9 @@ def _measured(spark: Any, data: Path, rows: int, options: Options) -> Report:
     spark.conf.set("spark.sql.shuffle.partitions", str(parts))
     for setting, value in SETTINGS.items():
         spark.conf.set(setting, value)
-    stages = [SortedStage(f"papilio_{name}", options.folder / name, ordered_by("a"), parts) for name in ("b", "c")]
+    stages = [
+        SortedStage(f"papilio_{name}", options.folder / name, Layout(ordered_by("a"), 1), parts) for name in ("b", "c")
+    ]
     for stage in stages:
         stage.write(table.select("a", stage.folder.name))
     in_order = [stage.read(spark) for stage in stages]
@@ -60,8 +63,10 @@ def _measured(spark: Any, data: Path, rows: int, options: Options) -> Report:
         "sort-merge join": lambda: left.join(right.hint("merge"), "a"),
         "nested loops": lambda: pairs,
     }
+    stored = options.folder / "stored"
+
     assert "Exchange" not in _plan(steps["merge join in order"]()), "the sorted inputs are not used"
-    report = Report({name: Contender() for name in steps})
+    report = Report({name: Contender() for name in (*steps, "store and read")})
     for number in range(options.rounds + 1):  # the first warms up
         for name, build in steps.items():
             options.say(f"round {number}: {name}")
@@ -69,6 +74,12 @@ def _measured(spark: Any, data: Path, rows: int, options: Options) -> Report:
             build().write.format("noop").mode("overwrite").save()
             if number:
                 report.contenders[name].seconds.append(time.perf_counter() - begun)
+        options.say(f"round {number}: store and read")
+        begun = time.perf_counter()
+        table.write.mode("overwrite").parquet(str(stored))
+        spark.read.parquet(str(stored)).write.format("noop").mode("overwrite").save()
+        if number:
+            report.contenders["store and read"].seconds.append(time.perf_counter() - begun)
     joined = in_order[0].join(in_order[1], "a").count()
     groups = table.select("a").distinct().count()
     for stage in stages:
@@ -76,10 +87,8 @@ def _measured(spark: Any, data: Path, rows: int, options: Options) -> Report:
     # The least that each took: what else runs on the machine can only add to it.
     least = {name: min(one.seconds) for name, one in report.contenders.items()}
     prices = _prices(least, rows, joined, groups)
-    file = options.folder / PRICES_FILE
-    file.write_text(
-        json.dumps({step.value: price for step, price in prices.items()}, indent=2) + "\n", encoding="utf-8"
-    )
+    priced = {step.value: price for step, price in prices.items()}
+    file = keep_prices(priced, options.folder)
     # A join that no price was taken from: sorted on both sides, then gone through in step.
     predicted = 2 * rows * (math.log2(rows) * prices[Step.SORT] + prices[Step.MERGE]) / 1_000_000
     report.facts = {
@@ -98,6 +107,10 @@ def _measured(spark: Any, data: Path, rows: int, options: Options) -> Report:
             (predicted > least["hash join"]) == (least["sort-merge join"] > least["hash join"])
         ),
     }
+    # A busy machine or a few rows measure what it takes to start a job, and nobody should plan by that.
+    telling = rows >= TELLING_ROWS and all(report.claims.values())
+    reason = f"no: it takes {TELLING_ROWS:,} rows, and claims that hold"
+    report.facts["used from now on"] = str(keep_prices(priced)) if telling else reason
     report.ratio("sort-merge join", "hash join")
     report.ratio("sort-merge join", "merge join in order")
     return report
@@ -135,4 +148,5 @@ def _prices(seconds: dict[str, float], rows: int, joined: int, groups: int) -> d
         Step.FORM: max(us["many groups"] - us["few groups"], 0) / groups,
         Step.PAIR: us["nested loops"] / PAIRED**2,
         Step.GIVE: emit,
+        Step.STORE: max(us["store and read"] - us["read"], 0) / rows,
     }

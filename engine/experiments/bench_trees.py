@@ -11,6 +11,7 @@ from engine.experiments.ssb import generate_ssb
 from engine.experiments.ssb_queries import in_duckdb, in_spark_sql
 
 SCALE = 0.3
+ROUNDS = 2
 TIMES = 4.7
 QUERY = "q41"
 OPERATOR, TREE = "operator rr", "tree rr"

@@ -23,7 +23,7 @@ import workflows
 from engine.errors import BadInput
 from engine.experiments.bench import Contender, Options, Report
 from engine.experiments.measure import watched
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,16 +63,22 @@ class Contest:
     # -- contenders
 
     def papilio(
-        self, workflow: str, data: Path, settings: Mapping[tuple[str, str], Any] | None = None, **schedule: Any
+        self,
+        workflow: str,
+        data: Path,
+        settings: Mapping[tuple[str, str], Any] | None = None,
+        plan: str = "best",
+        **schedule: Any,
     ) -> Run:
         """A shipped workflow run by Papilio; `schedule` is what ScheduleSettings takes."""
-        return self.workflow(SHIPPED / f"{workflow}{ENDING}", {"data_folder": str(data)}, settings, **schedule)
+        return self.workflow(SHIPPED / f"{workflow}{ENDING}", {"data_folder": str(data)}, settings, plan, **schedule)
 
     def workflow(
         self,
         file: Path,
         parameters: Mapping[str, str],
         settings: Mapping[tuple[str, str], Any] | None = None,
+        plan: str = "best",
         **schedule: Any,
     ) -> Run:
         """A workflow run by Papilio as `papilio run` does it, from reading the file to the record in the store."""
@@ -99,7 +105,7 @@ class Contest:
                 discover=SourceSchemas(self.store).discover,
             )
             with tempfile.TemporaryDirectory(dir=self.folder) as folder, lent(self.spark):
-                summary = launch(bound, RunSettings(master, asked, folder=Path(folder)), store=self.store)
+                summary = launch(bound, RunSettings(master, asked, folder=Path(folder), plan=plan), store=self.store)
             queue = summary["queue"]
             return {
                 "activations": summary["activations"],
@@ -119,14 +125,18 @@ class Contest:
 
     # -- rounds
 
-    def hold(self, entries: Sequence[Entry], rounds: int | None = None) -> None:
-        """Let all run in turn; one that fails is out, the others go on. Then compare what they wrote."""
+    def hold(self, entries: Sequence[Entry], rounds: int | None = None, warm: int | None = None) -> None:
+        """Let all run in turn; one that fails is out, the others go on. Then compare what they wrote.
+
+        `warm`: only so many run in the first round, which does not count. Enough where the others do the same work,
+        in another order, so that Java has nothing left to compile.
+        """
         rounds = rounds or self.options.rounds
         for entry in entries:
             self.report.contenders.setdefault(entry.name, Contender())
         answers: dict[str, dict[str, Any]] = {}
         for number in range(rounds + 1):
-            for entry in _turned(entries, number):
+            for entry in _turned(entries, number) if number else entries[:warm]:
                 contender = self.report.contenders[entry.name]
                 if contender.failed:
                     continue

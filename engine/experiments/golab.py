@@ -15,7 +15,7 @@ from engine.experiments.svg import Chart
 from engine.refresh.inheritance import Inheritance
 from engine.refresh.model import TableSpec, Warehouse
 from engine.refresh.scheduler import Settings
-from engine.refresh.simulator import Cost, Stream, World, simulate
+from engine.refresh.simulator import Cost, Stream, World, simulate, without_contention
 
 # Table 2 of the paper.
 ALPHA, BETA, PERIOD, SPREAD, TRACKS, JOBS, SLOWDOWN = 1.0, 0.1, 100.0, 0.5, 4, 30, 3.0
@@ -93,8 +93,7 @@ class Case:
 def lateness(case: Case, contenders: Sequence[Settings], seed: int, events: int) -> list[float]:
     """The relative lateness under each: weighted staleness over that without contention (section 4.1)."""
     world = case.world(seed)
-    every_job = Settings(sharing="one", tracks=len(world.warehouse.tables), chop=None)
-    alone = simulate(world, every_job, events=events).weighted_staleness
+    alone = simulate(world, without_contention(world), events=events).weighted_staleness
     return [
         simulate(world, replace(settings, seed=seed), events=events).weighted_staleness / alone
         for settings in contenders

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +118,20 @@ class Bound:
             if len(errors) > 20:
                 shown.append(f"{file}: and {len(errors) - 20} more problems")
             raise BadInput("\n".join(shown))
+
+
+def with_settings(bound: Bound, settings: Mapping[tuple[str, str], Any]) -> Bound:
+    """The same workflow with some settings changed that leave its ports and schemas as they are."""
+    changed: dict[str, dict[str, Any]] = {}
+    for (node, setting), value in settings.items():
+        changed.setdefault(node, {})[setting] = value
+    operators = {
+        node: type(operator).model_validate({**operator.model_dump(by_alias=True), **changed[node]})
+        if node in changed
+        else operator
+        for node, operator in bound.operators.items()
+    }
+    return replace(bound, operators=operators)
 
 
 def bind(
@@ -262,6 +276,7 @@ class _Binder:
             out = self.port(source, source_port, "output", edge)
             into = self.port(target, target_port, "input", edge)
             if out is None or into is None:
+                self.beside_broken.update((source, target))
                 continue
             link = Link(source, out.name, target, into.name)
             if link in seen:

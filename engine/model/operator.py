@@ -490,10 +490,16 @@ class Target(Operator):
     keeps_rows: ClassVar[bool] = True
     remote: ClassVar[bool] = False  # looking at it opens a connection, which only a run may do
     lossless: ClassVar[bool] = False  # reading it back gives the very rows and types that were written
+    layouts: ClassVar[bool] = False  # its files can hold the rows divided and sorted as those behind it need them
 
     mode: Mode = Field(Mode.OVERWRITE, description="Replace what is there, add to it, or replace by key.")
     key: list[Column] = Field(default_factory=list, description="The columns that tell rows apart, for upsert.")
     pass_on: PassOn = Field(PassOn.TABLE, description="What the nodes behind this one read.")
+
+    @property
+    def keeps_layout(self) -> bool:
+        """Whether what is read on is all in the order that the run wrote it in."""
+        return self.layouts and self.mode is Mode.OVERWRITE
 
     def check(self, inputs: Inputs) -> Iterator[Finding]:
         if self.mode is Mode.UPSERT and not self.key:

@@ -153,6 +153,7 @@ class Step(StrEnum):
     FORM = "form"  # a group that leaves that table
     PAIR = "pair"
     GIVE = "give"  # rows that leave where the paper does not count them
+    STORE = "store"  # rows written and read once more for a sorter's sake, which the paper does not count
 
 
 Steps = tuple[tuple[Step, int], ...]
@@ -229,20 +230,38 @@ class SortBased(Implementation):
 
     columns: tuple[str, ...]
     passing: Passing
+    sorts: bool = True  # false: only over rows that come in order
 
-    def fit(self, work: Work) -> Fit:
+    def fit(self, work: Work) -> Fit | None:
         (order,), (rows,) = work.orders, work.rows_in
         if covers(order, self.columns):
             return Fit(self.passing.order(order[: len(self.columns)]), ((Step.SCAN, rows),))
+        if not self.sorts:
+            return None
         return Fit(self.passing.order(ordered_by(*self.columns)), ((Step.SORT, rows), (Step.SCAN, rows)))
 
 
 @dataclass(frozen=True)
 class HashBased(Implementation):
-    """All groups in a table in memory."""
+    """All groups in a table in memory.
+
+    With `by_parts`, groups that come whole in one part need not be brought together: on Spark rows in an order are
+    divided by its first keys, while the paper knows one machine.
+    """
+
+    columns: tuple[str, ...] = ()
+    by_parts: bool = False
 
     def fit(self, work: Work) -> Fit:
-        return Fit(NO_ORDER, ((Step.GROUP, sum(work.rows_in)), (Step.FORM, work.rows_out)))
+        rows = (Step.GROUP, sum(work.rows_in))
+        if self.by_parts and self.divided_by(work.orders[0]):
+            return Fit(NO_ORDER, (rows, (Step.GIVE, work.rows_out)))
+        return Fit(NO_ORDER, (rows, (Step.FORM, work.rows_out)))
+
+    def divided_by(self, order: Order) -> int:
+        """How many first keys of an order are among the groups' columns."""
+        inside = [key.column in self.columns for key in order]
+        return inside.index(False) if False in inside else len(inside)
 
     def holds(self, work: Work) -> int:
         return work.rows_out
@@ -387,7 +406,7 @@ def grouping(columns: Sequence[str], passing: Passing, hashing: bool = True) -> 
     """Rows of a group become one, or are seen together. `passing` says under which names its columns leave."""
     own = tuple(dict.fromkeys(columns))
     by_sorting: Implementation = SortBased("SO", "sort-based", own, passing)
-    ways = (by_sorting, HashBased("HB", "hash-based")) if hashing else (by_sorting,)
+    ways = (by_sorting, HashBased("HB", "hash-based", own)) if hashing else (by_sorting,)
     return Physical(ways, (arrangements(own, prefixes=True),), named=True, same=passing.same_behind())
 
 

@@ -34,6 +34,18 @@ class Hints(Kept):
         None, ge=0, allow_inf_nan=False, description="Microseconds that it takes for one row that enters."
     )
     rows: int | None = Field(None, ge=0, description="Rows that leave; of a source, those it holds.")
+    alpha_s: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="Of a streaming table: seconds that an update takes at least."
+    )
+    beta: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="Of a streaming table: seconds more for each second's data."
+    )
+    scan_share: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Of a streaming table: how much of an update is reading its sources, which one job can share.",
+    )
 
 
 class Node(Kept):
@@ -109,6 +121,9 @@ class Planning(Kept):
         None, ge=0, allow_inf_nan=False, description="What may have to be done again after a failure."
     )
     limits: list[PartLimit] = Field(default_factory=list, description="What parts of the workflow may cost.")
+    as_drawn: list[NodeId] = Field(
+        default_factory=list, description="Aggregates that are not to be offered to be answered from a finer one."
+    )
 
 
 class Workflow(Kept):

@@ -62,7 +62,7 @@ _Columns = Annotated[
 ]
 
 
-class _Postgresql(BaseModel):
+class Postgresql(BaseModel):
     """Where a PostgreSQL table is, and who asks for it."""
 
     remote: ClassVar[bool] = True
@@ -101,7 +101,7 @@ class _Sqlite(BaseModel):
         return f"sqlite:{place.path(self.path)}#{self.table}"
 
 
-class _DatabaseSource(Source):
+class DatabaseSource(Source):
     """What the sources share: declared columns and the script's way to the data source."""
 
     columns: _Columns = Field(default_factory=dict)
@@ -128,7 +128,7 @@ class _DatabaseSource(Source):
         return reader.options(**self.options(tools)).load()
 
 
-class PostgresqlSource(_Postgresql, _DatabaseSource):
+class PostgresqlSource(Postgresql, DatabaseSource):
     """Reads a table or a view of a PostgreSQL database; all sources of one database see the same moment."""
 
     name: ClassVar[str] = "postgresql_source"
@@ -172,7 +172,7 @@ class PostgresqlSource(_Postgresql, _DatabaseSource):
         return options
 
 
-class SqliteSource(_Sqlite, _DatabaseSource):
+class SqliteSource(_Sqlite, DatabaseSource):
     """Reads a table or a view of a SQLite file."""
 
     name: ClassVar[str] = "sqlite_source"
@@ -275,7 +275,7 @@ class _DatabaseTarget(Target):
         return reader.options(**self.table_options(tools)).load()
 
 
-class PostgresqlTarget(_Postgresql, _DatabaseTarget):
+class PostgresqlTarget(Postgresql, _DatabaseTarget):
     """Loads rows into a PostgreSQL table, all of them or none; a table that is not there is made."""
 
     name: ClassVar[str] = "postgresql_target"

@@ -778,6 +778,7 @@ class ParquetTarget(FileTarget):
     format: ClassVar[str] = "parquet"
     ending: ClassVar[str] = ".parquet"
     lossless: ClassVar[bool] = True
+    layouts: ClassVar[bool] = True
     cannot_hold: ClassVar[re.Pattern[str]] = re.compile(r"interval\Z|void\Z")
     on_sail: ClassVar[bool] = True
 

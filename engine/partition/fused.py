@@ -7,7 +7,7 @@ would be. What is written once (a target, a staging area, a staged copy) is the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -57,10 +57,11 @@ def counted_ports(bound: Bound, node: str) -> list[str]:
     return [port.name for port in operator.output_ports() if port.carries is Carries.REFUSED and port.name not in read]
 
 
-def fuse(bound: Bound, cheap_again: Callable[[str], bool] | None = None) -> FusedPlan:
+def fuse(bound: Bound, cheap_again: Callable[[str], bool] | None = None, kept: Collection[str] = ()) -> FusedPlan:
     """Divide a workflow into fused units.
 
-    `cheap_again(node)` may overrule the built-in judgement of whether a shared node is better computed again.
+    `cheap_again(node)` may overrule the built-in judgement of whether a shared node is better computed again; the rows
+    of the nodes in `kept` are staged, whoever reads them.
     """
     plan = FusedPlan()
     held: dict[str, tuple[Held, tuple[str, ...]]] = {}
@@ -71,6 +72,8 @@ def fuse(bound: Bound, cheap_again: Callable[[str], bool] | None = None) -> Fuse
             held[node] = (Held.TARGET, tuple(port.name for port in bound.operators[node].output_ports()))
         elif role is Role.STAGING:
             held[node] = (Held.STAGING, tuple(port.name for port in bound.operators[node].output_ports()))
+        elif node in kept and links:
+            held[node] = (Held.STAGED, tuple(dict.fromkeys(link.source_port for link in links)))
         elif len(links) > 1:
             keeper = _keeper(bound, node)
             if keeper is not None:
@@ -80,9 +83,10 @@ def fuse(bound: Bound, cheap_again: Callable[[str], bool] | None = None) -> Fuse
     for node, (_, ports) in held.items():
         for port in ports:
             plan.holders[node, port] = node
+    position = {node: index for index, node in enumerate(bound.order)}
     for node in bound.order:
         if node in held:
-            plan.units.append(_unit(bound, node, held, plan.holders))
+            plan.units.append(_unit(bound, node, held, plan.holders, position))
     return plan
 
 
@@ -136,6 +140,7 @@ def _unit(
     result: str,
     held: dict[str, tuple[Held, tuple[str, ...]]],
     holders: dict[tuple[str, str], str],
+    position: dict[str, int],
 ) -> Unit:
     """The nodes that melt into the plan of one result: everything back to what is held elsewhere."""
     nodes: set[str] = {result}
@@ -150,7 +155,6 @@ def _unit(
             elif source not in nodes:
                 nodes.add(source)
                 waiting.append(source)
-    position = {node: index for index, node in enumerate(bound.order)}
     kind, ports = held[result]
     ordered = tuple(sorted(nodes, key=position.__getitem__))
     return Unit(result, result, kind, ports, ordered, tuple(sorted(reads, key=position.__getitem__)))

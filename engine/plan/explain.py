@@ -20,6 +20,7 @@ _WORDS = {
     Step.FORM: "give {rows} groups",
     Step.PAIR: "compare {rows} pairs",
     Step.GIVE: "give {rows} rows",
+    Step.STORE: "store and read {rows} rows",
 }
 
 
@@ -50,6 +51,8 @@ def _line(line: Line, ranking: Ranking, plan: Plan) -> Explained:
     activity = ranking.space.graph.activity(line.node)
     known = activity.cost_us if activity is not None and not line.is_sorter else None
     why = steps_text(line.steps, ranking.space.model, known)
+    if line.width > 1:
+        why = f"({why}) × {line.width:.2f} for wide rows"
     orders = [f"({order_text(order)})" for order in line.takes if order]
     if orders and not line.is_sorter:
         why += f"; rows come in order of {' and '.join(orders)}"
@@ -61,6 +64,7 @@ def steps_text(steps: Steps, model: CostModel, cost_us: float | None = None) -> 
     return " + ".join(
         f"{_WORDS[step].format(rows=f'{rows:,}')} = {units(cost_of(model, ((step, rows),), cost_us)):,.0f}"
         for step, rows in steps
+        if cost_of(model, ((step, rows),), cost_us) or step not in (Step.GIVE, Step.STORE)
     )
 
 

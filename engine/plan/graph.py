@@ -6,12 +6,13 @@ Physical design, sections 2 and 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
-from engine.model.binding import Bound
+from engine.model.binding import Bound, Link
 from engine.model.operator import Mode, PassOn, Role, Target
-from engine.model.physical import Known, Order, Physical
+from engine.model.physical import HashBased, Implementation, Known, Order, Physical
+from engine.model.types import Schema
 from engine.plan.rows import Rows
 
 
@@ -23,6 +24,8 @@ class Edge:
     target: str
     number: int
     rows: int
+    sortable: bool = True  # whether a sorter may stand on it
+    row_bytes: int = 0  # how wide its rows are; 0: nobody knows
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,9 @@ class Recordset:
     id: str
     rows: int
     stored: bool = True  # rows leave in the order they came in; false where others stand among them
+    sortable: bool = True  # whether a sorter may stand on it
+    copied: bool = False  # a sorter must store its rows once more: it is a source, which nobody writes
+    row_bytes: int = 0  # how wide its rows are; 0: nobody knows
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,8 @@ class Position:
     edge: Edge | None
     rows: int
     orders: tuple[Order, ...]  # the interesting ones of its direct consumers, each once
+    copied: bool = False  # the rows are stored for the sorter's sake
+    row_bytes: int = 0
 
     @property
     def owner(self) -> str:
@@ -114,21 +122,27 @@ def positions(graph: Graph, offered: Offered = Offered.ALL) -> list[Position]:
         out = graph.outgoing[id_]
         if isinstance(node, Recordset):
             orders = tuple(dict.fromkeys(order for edge in out for order in graph.interesting(edge)[:many]))
-            if orders:
-                found.append(Position(id_, None, node.rows, orders))
+            if orders and node.sortable:
+                found.append(Position(id_, None, node.rows, orders, node.copied, node.row_bytes))
         else:
             for edge in out:
                 orders = graph.interesting(edge)[:many]
-                if orders:
-                    found.append(Position(id_, edge, edge.rows, orders))
+                if orders and edge.sortable:
+                    found.append(Position(id_, edge, edge.rows, orders, row_bytes=edge.row_bytes))
     return found
 
 
 # ---------------------------------------------------------------- from a workflow
 
 
-def graph_of(bound: Bound, rows: Rows) -> Graph:
-    """A bound workflow with its cardinalities as a logical graph."""
+def graph_of(bound: Bound, rows: Rows, sortable: Callable[[str], bool] | None = None, on_spark: bool = False) -> Graph:
+    """A bound workflow with its cardinalities as a logical graph.
+
+    `sortable(node)` may refuse sorters on a recordset and behind an activity. `on_spark`: what is stored comes back in
+    no order, unless a sorter stored it, and rows in an order are divided by its first keys; in the paper what is stored
+    comes back as it came, and there is one part.
+    """
+    allowed = sortable or (lambda node: True)
     spellings: dict[str, str] = {}
     for schema in bound.schemas.values():
         for name in schema or ():
@@ -144,14 +158,31 @@ def graph_of(bound: Bound, rows: Rows) -> Graph:
         if operator.role is not Role.ACTIVITY:
             producers = bound.producers(id_)
             same[id_] = same[producers[0][0]] if len(producers) == 1 else {}
-            nodes[id_] = Recordset(id_, rows.out(id_), _keeps_order(operator))
+            nodes[id_] = Recordset(
+                id_,
+                rows.out(id_),
+                stored=_keeps_order(operator) and not on_spark,
+                sortable=allowed(id_) and _can_be_sorted(bound, id_),
+                copied=operator.role is Role.SOURCE,
+                row_bytes=_row_bytes(bound, id_),
+            )
             continue
         physical = operator.physical(_known(bound, id_, same, spelling))
+        if on_spark:
+            physical = replace(physical, implementations=tuple(map(_by_parts, physical.implementations)))
         same[id_] = physical.same
-        hints = bound.workflow.nodes[id_].hints
-        cost = rows.cost_us(id_) if hints is None or hints.cost_us is None else hints.cost_us
-        nodes[id_] = Activity(id_, physical, rows.out(id_), cost)
-    return Graph(nodes, tuple(_edges(bound, rows)))
+        nodes[id_] = Activity(id_, physical, rows.out(id_), None if physical.named else _cost_us(bound, id_, rows))
+    return Graph(nodes, tuple(_edges(bound, rows, allowed)))
+
+
+def _cost_us(bound: Bound, id_: str, rows: Rows) -> float | None:
+    """What a row costs an activity with one way to do it; of one with several, each way has the price of its steps."""
+    hints = bound.workflow.nodes[id_].hints
+    return rows.cost_us(id_) if hints is None or hints.cost_us is None else hints.cost_us
+
+
+def _by_parts(way: Implementation) -> Implementation:
+    return replace(way, by_parts=True) if isinstance(way, HashBased) else way
 
 
 def _known(bound: Bound, id_: str, same: Mapping[str, Mapping[str, str]], spelling: Callable[[str], str]) -> Known:
@@ -172,17 +203,60 @@ def _known(bound: Bound, id_: str, same: Mapping[str, Mapping[str, str]], spelli
     )
 
 
-def _edges(bound: Bound, rows: Rows) -> list[Edge]:
-    """Links as the file has them, numbered at each consumer by its ports."""
+def input_numbers(bound: Bound) -> dict[Link, int]:
+    """The number of every link at its consumer, by the consumer's ports."""
     numbers = {}
     for id_ in bound.order:
         ports = [port.name for port in bound.operators[id_].input_ports()]
         incoming = sorted(bound.incoming.get(id_, ()), key=lambda link: ports.index(link.target_port))
         numbers.update({link: number for number, link in enumerate(incoming)})
+    return numbers
+
+
+def _edges(bound: Bound, rows: Rows, allowed: Callable[[str], bool]) -> list[Edge]:
+    """Links as the file has them."""
+    numbers = input_numbers(bound)
     return [
-        Edge(link.source, link.target, numbers[link], rows.of_port(link.source, link.source_port))
+        Edge(
+            link.source,
+            link.target,
+            numbers[link],
+            rows.of_port(link.source, link.source_port),
+            sortable=allowed(link.source),
+            row_bytes=row_bytes(bound.schemas.get((link.source, link.source_port))),
+        )
         for link in bound.links
     ]
+
+
+def _can_be_sorted(bound: Bound, id_: str) -> bool:
+    """Whether a recordset's rows can be kept in an order: read by one port, and in files that keep it."""
+    operator = bound.operators[id_]
+    if isinstance(operator, Target):
+        return operator.keeps_layout
+    return len({link.source_port for link in bound.outgoing.get(id_, ())}) <= 1
+
+
+def _row_bytes(bound: Bound, id_: str) -> int:
+    """How wide the rows of a recordset are: those that are read, else those that are written."""
+    read = [(id_, link.source_port) for link in bound.outgoing.get(id_, ())]
+    return row_bytes(next((bound.schemas.get(port) for port in (*read, *bound.producers(id_))), None))
+
+
+_BYTES = {"boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "float": 4, "date": 4}
+_TEXT_BYTES = 24  # of a text or anything else whose size the type does not tell
+_NUMBERS = ("bigint", "double", "timestamp", "timestamp_ntz")
+
+
+def row_bytes(schema: Schema | None) -> int:
+    """About how many bytes a row takes; 0 where its columns are not known."""
+    return sum(_BYTES.get(kind) or (8 if kind in _NUMBERS else _wide(kind)) for kind in (schema or {}).values())
+
+
+def _wide(kind: str) -> int:
+    if kind.startswith("decimal("):
+        return 8 if int(kind[8:].split(",")[0].rstrip(")")) <= 18 else 16
+    return _TEXT_BYTES
 
 
 def _keeps_order(operator: object) -> bool:

@@ -18,6 +18,10 @@ EXHAUSTIVE_STATES = 200_000  # a few seconds' worth
 LIMITED_PLANS = 5_000  # how far down the list limits are looked for
 
 
+class TooLarge(BadInput):
+    """A workflow for which no search finds a plan in sensible time."""
+
+
 class Search(StrEnum):
     """How plans are looked for."""
 
@@ -51,18 +55,22 @@ def rank(
     constraints: Constraints | None = None,
     top: int = 10,
     search: Search = Search.FAST,
+    offered: Offered = Offered.ALL,
 ) -> Ranking:
-    """The cheapest plans. Of equally cheap ones those with fewer sorters are kept, and listed last, as in the paper."""
+    """The cheapest plans. Of equally cheap ones those with fewer sorters are kept, and listed last, as in the paper.
+
+    `offered`: the sorters to begin with.
+    """
     constraints = constraints or Constraints()
     constraints.check(graph)
     remarks: list[str] = []
-    for offered in sorted(Offered, reverse=True):
-        space = Space(graph, model, constraints, offered=offered)
+    for fewer in sorted((one for one in Offered if one <= offered), reverse=True):
+        space = Space(graph, model, constraints, offered=fewer)
         try:
             return _ranked(space, top, search, remarks)
         except TooEntangled:
-            remarks = [_FEWER[offered]]
-    raise BadInput("the workflow is too entangled to be planned: too many streams meet in one place")
+            remarks = [_FEWER[fewer]]
+    raise TooLarge("the workflow is too entangled to be planned: too many streams meet in one place")
 
 
 # What is said where a search gave up with all or some sorters.
@@ -154,7 +162,8 @@ def conflict(space: Space) -> str:
     if not parts:
         return "no combination of implementations fits this workflow"
     if len(parts) == 1:
-        return f"there is no plan with {parts[0]}: no sorter gives it the order that it needs"
+        why = ": no sorter gives it the order that it needs" if kept.memory_rows is None else ""
+        return f"there is no plan with {parts[0]}{why}"
     return f"these cannot be had together: {'; '.join(parts)}"
 
 

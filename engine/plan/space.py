@@ -55,6 +55,7 @@ class Line:
     steps: Steps
     cost: int
     is_sorter: bool
+    width: float = 1.0  # by which wide rows make a sorter dearer
 
 
 @dataclass(frozen=True)
@@ -175,13 +176,15 @@ class Space:
     def sorter_steps(self, position: Position) -> Steps:
         """A recordset is sorted where it is stored; rows between two activities are looked at once more."""
         steps: Steps = ((Step.SORT, position.rows),)
-        return steps if position.edge is None else (*steps, (Step.SCAN, position.rows))
+        if position.edge is not None:
+            return (*steps, (Step.SCAN, position.rows))
+        return (*steps, (Step.STORE, position.rows)) if position.copied else steps
 
     def sorter_cost(self, position: Position) -> int:
         """What a sorter in some place costs."""
         if self.counted is not None and position.owner not in self.counted:
             return 0
-        return cost_of(self.model, self.sorter_steps(position))
+        return round(cost_of(self.model, self.sorter_steps(position)) * self.model.width(position.row_bytes))
 
     def work(self, activity: Activity, orders: Sequence[Order]) -> Work:
         """What an activity has to do with inputs in these orders."""
@@ -242,8 +245,9 @@ class Space:
             sorters[position] = wanted = position.orders[digit]
             rows = position.rows
             steps = self.sorter_steps(position)
+            width = self.model.width(position.row_bytes)
             lines.append(
-                Line(position.owner, position.name, "sorter", (rows,), rows, (order,), wanted, steps, cost, True)
+                Line(position.owner, position.name, "sorter", (rows,), rows, (order,), wanted, steps, cost, True, width)
             )
             return wanted
 

@@ -72,12 +72,18 @@ def offers(bound: Bound, rows: Rows) -> list[Rewrite]:
     return found
 
 
-def chosen(found: list[Rewrite], wanted: Iterable[str]) -> list[Rewrite]:
-    """The offers for some nodes, or for `all`."""
+def offered(found: list[Rewrite], workflow: Workflow) -> list[Rewrite]:
+    """The offers that nobody has refused in the workflow's file."""
+    refused = workflow.plan.as_drawn if workflow.plan is not None else ()
+    return [rewrite for rewrite in found if rewrite.node not in refused]
+
+
+def chosen(found: list[Rewrite], wanted: Iterable[str], workflow: Workflow) -> list[Rewrite]:
+    """The offers for some nodes, or for `all` that are not refused."""
     by_node = {rewrite.node: rewrite for rewrite in found}
     names = list(dict.fromkeys(wanted))
     if "all" in names:
-        return found
+        return offered(found, workflow)
     for name in names:
         if name not in by_node:
             known = f"; there are offers for {', '.join(by_node)}" if by_node else "; there is no such offer"

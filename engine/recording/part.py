@@ -19,6 +19,8 @@ from engine.events import (
     UnitFailed,
     UnitFinished,
     UnitStarted,
+    UpdateFinished,
+    UpdateStarted,
 )
 from engine.recording.lane import Lane
 from engine.recording.lines import Decided, Line, LineReader, Other, Snapshot, Turn
@@ -98,6 +100,15 @@ class Part:
             case UnitStarted():
                 recording.open.setdefault(event.unit, at)
                 recording.units.number(event.unit)
+            case UpdateStarted():
+                for table in event.tables:
+                    recording.open.setdefault(table, at)
+                    recording.units.number(table)
+            case UpdateFinished():
+                for table in event.tables:
+                    begun = recording.open.pop(table, None)
+                    if begun is not None:
+                        self._add_turn(table, begun, at, int(event.failed is None), event.rows, event.seconds)
             case UnitFinished() | UnitFailed():
                 self._end_turn(at, event)
             case RunFinished():

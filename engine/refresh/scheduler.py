@@ -7,7 +7,7 @@ real clock and Spark, the simulator by a virtual one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from random import Random
@@ -40,7 +40,7 @@ class Settings:
     k: float = 10.0  # of Proportional: how many times as long a period may be within a cluster
     inheritance: Inheritance = Inheritance.MAX
     max_plus_k: float = 2.0
-    chop: float | None = 3.0  # periods' data in one job at most; None: all that waits
+    chop: float | None = 3.0  # periods' data in one job at most, see `_chopped`; None: all that waits
     bounds: bool = True  # whether a table weighs more when its staleness bound is near
     seed: int = 0  # of the local algorithm `random`
 
@@ -170,6 +170,25 @@ class Scheduler:
         for source in table.sources:
             source.dependents.remove(table)
         self._connect()
+
+    def begin_from(self, names: Iterable[str], freshness: float, now: float) -> None:
+        """Tables that are still empty will hold data from an earlier time on than was thought."""
+        now = self._clock(now)
+        for name in names:
+            table = self.tables[name]
+            if table.freshness > freshness and table.job is None:
+                table.account(now)
+                table.freshness = table.safe = freshness
+                table.available = freshness
+                if table.bound is not None:
+                    self._watch(table, now)
+
+    def catch_up(self, now: float) -> None:
+        """Views that hold less than their sources, as a stop or a kill may leave them, have something to load."""
+        self._clock(now)
+        for name in self.warehouse.order:
+            if not self.tables[name].is_base:
+                self._follow(self.tables[name])
 
     # -- what to do
 
@@ -411,7 +430,7 @@ class Scheduler:
             else:
                 table.period = table.spec.period_s or max(source.period for source in table.sources)
                 by_sources.setdefault(tuple(sorted(s.number for s in table.sources)), []).append(table)
-            table.chop = NEVER if settings.chop is None else settings.chop * table.period
+            table.chop = self._chopped(table)
             table.shared_s = table.usual_seconds
             table.siblings = []
         for reading in by_sources.values():
@@ -429,6 +448,17 @@ class Scheduler:
                     table.place = 0
                     self._queued -= 1
                     self._put(table)
+
+    def _chopped(self, table: Table) -> float:
+        """How much time's data one job loads at most: c periods', or what takes c times as long as a usual job.
+
+        The paper has c periods alone (section 3.4). Chopping is there to keep jobs short; where most of a job's time
+        is its alpha, cutting at c periods would make none shorter and pay alpha over and over after an overload.
+        """
+        c = self.settings.chop
+        if c is None or table.beta == 0:
+            return NEVER
+        return c * table.period + (c - 1) * table.alpha / table.beta
 
     def learnt(self) -> dict[str, Learnt]:
         """What the updates so far taught of each table, to be kept for the next run."""

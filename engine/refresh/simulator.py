@@ -9,6 +9,7 @@ from random import Random
 
 from engine.refresh.jobs import Job
 from engine.refresh.model import Warehouse
+from engine.refresh.report import weighted_staleness
 from engine.refresh.scheduler import Scheduler, Settings
 
 
@@ -49,7 +50,7 @@ class World:
 class Observer:
     """What a simulation tells while it runs; each is called with the time first."""
 
-    arrived: Callable[[float, str], None] | None = None
+    began: Callable[[float, Scheduler], None] | None = None
     started: Callable[[float, Job], None] | None = None
     finished: Callable[[float, Job], None] | None = None
 
@@ -77,13 +78,15 @@ def simulate(
     """Process so many arrivals and finished jobs, or as many as there are until a time."""
     scheduler = Scheduler(world.warehouse, settings)
     watch = observer or Observer()
+    if watch.began is not None:
+        watch.began(0.0, scheduler)
     random = Random(world.seed).random
     arrive, start, finish = scheduler.arrive, scheduler.start, scheduler.finish
     costs = {name: (cost.alpha_s, cost.beta) for name, cost in world.costs.items()}
+    specs = world.warehouse.tables
     spread, slowdown, normal = world.spread, world.slowdown, world.normal_s
     cycle = world.normal_s + world.slow_s
     always = cycle <= 0 or normal <= 0
-    tables = scheduler.tables
     # One heap holds what comes next: (time, number, job) of a finished job, (time, number, stream) of an arrival.
     coming: list[tuple[float, int, tuple[str, Stream] | Job, float]] = []
     number = 0
@@ -106,8 +109,6 @@ def simulate(
             arrive(name, now - stream.delay_s, now)
             if stream.punctuated:
                 scheduler.punctuate(name, now - stream.delay_s, now)
-            if watch.arrived is not None:
-                watch.arrived(now, name)
         else:
             heappop(coming)
             finish(what, now)
@@ -115,12 +116,16 @@ def simulate(
                 watch.finished(now, what)
         for job in start(now):
             jobs += 1
-            seconds = job.expected_s if len(job.loads) > 1 else -1.0
-            if seconds < 0:
-                load = job.loads[0]
-                alpha, beta = costs[load.table]
-                seconds = alpha + beta * (load.upto - load.after)
-            seconds *= spread + random()
+            seconds = scans = longest = 0.0
+            for table, begin, upto, _ in job.loads:
+                alpha, beta = costs[table]
+                alone = alpha + beta * (upto - begin)
+                seconds += alone
+                if len(job.loads) > 1:  # one job for several tables scans what they share once
+                    scan = specs[table].scan_share * alone
+                    scans += scan
+                    longest = max(longest, scan)
+            seconds = (seconds - scans + longest) * (spread + random())
             if always or now % cycle >= normal:
                 seconds *= slowdown
             busy += seconds
@@ -129,5 +134,9 @@ def simulate(
             if watch.started is not None:
                 watch.started(now, job)
     scheduler.account(now)
-    weighted = sum(table.priority * table.area for table in tables.values())
-    return Result(done, now, jobs, busy, weighted / now if now else 0.0, scheduler)
+    return Result(done, now, jobs, busy, weighted_staleness(scheduler, now), scheduler)
+
+
+def without_contention(world: World) -> Settings:
+    """A track for every table: each job is executed when it is released (section 4.1)."""
+    return Settings(sharing="one", tracks=len(world.warehouse.tables), chop=None)

@@ -16,7 +16,7 @@ from engine.model.binding import Bound
 from engine.model.operator import Category, Role
 from engine.model.types import Schema
 from engine.partition.flow import is_reference
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
 from engine.plan.rows import Rows, rows_of
 from engine.schedule.build import PackUnits, pack_units
 from engine.schedule.graph import Work
@@ -29,6 +29,7 @@ from engine.schedule.simulated import (
     QUEUE_PACKS,
     ROW_BYTES,
     SLOT_MS,
+    SNAPSHOT_MS,
     STALL_MS,
     Simulated,
     Simulation,
@@ -154,6 +155,7 @@ class SimulationSettings:
     slot_ms: float = SLOT_MS
     stall_ms: float = STALL_MS
     cores: int = CORES
+    snapshot_ms: float = SNAPSHOT_MS
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as plain data."""
@@ -245,6 +247,7 @@ def prepare(
         slot_ms=settings.slot_ms,
         stall_ms=settings.stall_ms,
         cores=settings.cores,
+        snapshot_ms=settings.snapshot_ms,
         on_decision=listeners.on_decision,
         on_spill=listeners.on_spill,
         on_turn=listeners.on_turn,

@@ -25,6 +25,7 @@ SLOT_MS = 70.0
 STALL_MS = 4.0
 
 ROW_BYTES = 100
+SNAPSHOT_MS = 100.0  # of the virtual clock
 CORES = 2  # as the paper's machine had, and as ours has
 
 
@@ -98,7 +99,7 @@ class Simulation:
         on_snapshot: Callable[[float, Monitor], None] | None = None,
         on_clock: Callable[[float], None] | None = None,
         on_held: Callable[[], None] | None = None,
-        snapshot_ms: float = 100.0,
+        snapshot_ms: float = SNAPSHOT_MS,
         **listeners: Any,
     ) -> None:
         """`ports` says which queues of a unit share packs; left out, each unit gives the same to all of them.

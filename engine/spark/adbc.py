@@ -43,6 +43,7 @@ from engine.operators._database import (
 from engine.operators._postgresql import Server, Session
 from engine.operators._sql import quoted
 from engine.operators.databases import FORMAT, PostgresqlSource, PostgresqlTarget
+from engine.operators.streams import PostgresqlStream
 
 ATTEMPT = "_papilio_attempt"  # which attempt of a task wrote a staged row
 OPEN = "_open"  # the end of a staging table's name while tasks still write to it
@@ -87,12 +88,12 @@ def databases(spark: SparkSession, operators: Iterable[Operator], place: Place) 
     secrets: dict[str, str] = {}
     sources: dict[str, tuple[Server, str | None]] = {}
     for operator in operators:
-        if isinstance(operator, (PostgresqlSource, PostgresqlTarget)):
+        if isinstance(operator, (PostgresqlSource, PostgresqlStream, PostgresqlTarget)):
             server = operator.server()
             password = place.secret(operator.password) if operator.password else None
             if server.password_env and password is not None:
                 secrets[server.password_env] = password
-            if isinstance(operator, PostgresqlSource):
+            if not isinstance(operator, PostgresqlTarget):
                 sources[str(server)] = server, password
     with ExitStack() as held:
         snapshots = {}

@@ -182,6 +182,15 @@ class StandaloneCluster:
             f"notice the end of {id}",
         )
 
+    def forget_dead(self) -> list[str]:
+        """The workers that ended without being asked to, since the last time this was asked."""
+        dead = [
+            name for name, daemon in self._daemons.items() if name != "master" and daemon.process.poll() is not None
+        ]
+        for name in dead:
+            del self._daemons[name]
+        return dead
+
     def _daemon_properties(self) -> str:
         assert self._folder is not None
         return properties_text(

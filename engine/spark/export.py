@@ -22,6 +22,7 @@ from engine.model.operator import (
     way_frame,
 )
 from engine.partition.fused import FusedPlan, Held, counted_ports, fuse
+from engine.partition.tables import is_streaming
 from engine.spark.script import Code, ScriptTools, assignment, frame, source
 
 _HEADER = '''"""{title}
@@ -36,6 +37,8 @@ Run it with `spark-submit {file}`, or with Python.
 
 def export_pyspark(bound: Bound, file_name: str = "workflow.py") -> str:
     """The script's text. Everything that runs is what the engine's operators build."""
+    if is_streaming(bound):
+        raise BadInput(f"{bound.file or bound.name}: a streaming warehouse has no script; `papilio stream run` runs it")
     bound.raise_errors()
     try:
         return _Writer(bound, file_name).text()

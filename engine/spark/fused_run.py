@@ -6,6 +6,7 @@ order it picks them.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import shutil
 import threading
@@ -23,8 +24,10 @@ from engine.schedule.pace import Pace
 from engine.schedule.policy import MIXED, policy_named
 from engine.spark.backend import backend_of
 from engine.spark.compile import Compiler
+from engine.spark.planned import Planned
 from engine.spark.runner import CANCEL_SECONDS, POLL_SECONDS, Run
 from engine.spark.staged import StagedResult
+from engine.spark.targets import FileDelivery
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class FusedRun(Run):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.plan: FusedPlan = fuse(self.bound)
+        self.plan: FusedPlan = fuse(self.bound, kept=self.settings.applied.staged)
         self.staged: dict[str, StagedResult] = {}
         policy = self.settings.schedule.policy
         self.policy = None if policy == MIXED else policy_named(policy)()
@@ -61,14 +64,28 @@ class FusedRun(Run):
     def _clean_up(self) -> None:
         for result in self.staged.values():
             result.delete()
+        stages = [result.stage for result in self.staged.values()]
+        stages += [target.stage for target in self.deliveries.values() if isinstance(target, FileDelivery)]
+        with contextlib.suppress(Exception):  # a catalogue dies with its JVM
+            for stage in stages:
+                if stage is not None and self.spark is not None:
+                    stage.forget(self.spark)
         shutil.rmtree(self.folder / "staged", ignore_errors=True)
 
     def _run_units(self) -> None:
         assert self.spark is not None
+        planned = Planned(self.id, self.bound, self.settings.applied, self.spark)
         for unit in self.plan.units:
             if unit.held is not Held.TARGET:
-                self.staged[unit.id] = StagedResult(self.folder / "staged" / unit.id)
-        compiler = Compiler(self.bound, self.plan, self.spark, self.place, self._read_held)
+                folder = self.folder / "staged" / unit.id
+                self.staged[unit.id] = StagedResult(folder, planned.stage(unit.id, folder / "sorted"))
+            elif isinstance(target := self.deliveries[unit.id], FileDelivery):
+                target.stage = planned.stage(unit.id, target.staged / "rows")
+        with planned.settings():
+            self._run_all(Compiler(self.bound, self.plan, self.spark, self.place, self._read_held, planned))
+
+    def _run_all(self, compiler: Compiler) -> None:
+        """Every unit that no killed run had finished, each once those it reads are done."""
         waiting = {unit.id: set(unit.reads) for unit in self.plan.units}
         for step in self.progress.done():
             self._restore(self.plan.unit(step["unit"]), step, compiler)
@@ -172,11 +189,7 @@ class FusedRun(Run):
             staged = self.staged[unit.id]
             staged.write(plan)
             by_port, size = staged.rows(), staged.size()
-        refused = {}
-        for counted in plan.counted:
-            found = counted.get()
-            if found is not None:
-                refused[counted.node] = found
+        refused = {counted.node: counted.get() for counted in plan.counted}
         self._took(unit, by_port, size, refused, time.monotonic() - begun)
         step: dict[str, Any] = {"unit": unit.id, "by_port": by_port, "bytes": size, "refused": refused}
         if unit.held is Held.TARGET:
@@ -210,7 +223,10 @@ class FusedRun(Run):
     def _restore(self, unit: Unit, step: Mapping[str, Any], compiler: Compiler) -> None:
         """A unit that a killed run had finished: its result is there."""
         if unit.held is Held.TARGET:
-            self.deliveries[unit.id].restore(step["delivery"])
+            target = self.deliveries[unit.id]
+            target.restore(step["delivery"])
+            if isinstance(target, FileDelivery):
+                target.sort_again(compiler.spark)
         else:
             self.staged[unit.id].restore(compiler.compile(unit))
         self._took(unit, step["by_port"], step["bytes"], step["refused"], 0.0)

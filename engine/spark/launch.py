@@ -6,17 +6,19 @@ import contextlib
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from engine.control import RunControl, driven, is_alive
 from engine.errors import BadInput, PapilioError
-from engine.events import Event, EventLog
-from engine.model.binding import Bound
+from engine.events import Event, EventLog, Remark
+from engine.model.binding import Bound, with_settings
 from engine.model.file import to_yaml
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
+from engine.plan.apply import BEST, Applied
+from engine.plan.planner import TooLarge
 from engine.schedule.settings import ScheduleSettings
 from engine.spark.connect import check_operators, is_connected
 from engine.spark.fused_run import FusedRun
@@ -26,6 +28,7 @@ from engine.spark.progress import FILE, Progress, read_steps
 from engine.spark.runner import SUMMARY, Run, RunSettings, write_summary
 from engine.spark.targets import Journal, is_committing, recover
 from engine.store import MetadataStore, RunRecord
+from engine.store.plans import plan_for_run, remember_plan
 from engine.store.runs import also_to, last_refreshes, new_run_id, run_folder
 from engine.store.sources import remember_operators, remember_schemas
 from engine.store.trust import is_trusted
@@ -53,9 +56,12 @@ def launch(
         if is_committing(folder):
             return _commit_forward(earlier, folder, store)
         settings = replace(settings, schedule=_begun_with(folder, bound))
+        plan = _begun_plan(folder)
     else:
+        plan = _chosen_plan(bound, settings, store)
         run_id = new_run_id(started)
         folder = run_folder(settings.folder, run_id)
+    bound, settings = with_settings(bound, plan.work.settings), replace(settings, applied=plan.work)
     if settings.schedule.degree is None:
         settings = replace(settings, measures=_earlier_measures(bound, settings.schedule, store))
     with contextlib.ExitStack() as cleanup:
@@ -78,6 +84,9 @@ def launch(
         run = kind(bound, told, folder, run_id, log, journal, progress, control)
         control.on_cancel = run.cancel
         cleanup.callback(run.close)
+        run.summary.plan = plan.told
+        if plan.remark:
+            log.add(Remark(message=plan.remark))
         _recover_earlier(bound, store, but=run_id)
         if begun is not None:
             begun(run_id, folder)
@@ -92,6 +101,37 @@ def launch(
             if run.summary.status != "running":
                 _keep(run, bound, settings, started, datetime.now(UTC), store)
     return summary
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The physical plan of a run: what it asks for, what is told of it."""
+
+    work: Applied = field(default_factory=Applied)
+    told: dict[str, Any] | None = None
+    remark: str | None = None
+
+
+def _chosen_plan(bound: Bound, settings: RunSettings, store: str | None) -> _Chosen:
+    """The plan that was asked for, as far as the workflow has one."""
+    fused = settings.schedule.granularity is Granularity.FUSED
+    connected = is_connected(settings.spark.master)
+    if connected and settings.plan == BEST:
+        return _Chosen()  # prices and layouts are classic Spark's; another engine knows itself better
+    try:
+        plan = plan_for_run(bound, settings.plan, store, sorters=fused and not connected)
+    except TooLarge as error:
+        return _Chosen(remark=str(error))
+    if plan is None:
+        return _Chosen()
+    remember_plan(bound, plan, store)
+    return _Chosen(plan.applied, plan.told())
+
+
+def _begun_plan(folder: Path) -> _Chosen:
+    """The plan that a killed run was begun with; what is known of the rows may have changed since."""
+    begun = next(read_steps(folder / FILE))["plan"]
+    return _Chosen(Applied.from_data(begun["applied"]), begun["told"])
 
 
 def _check_backend(bound: Bound, settings: RunSettings) -> None:

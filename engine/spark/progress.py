@@ -28,13 +28,17 @@ class Progress:
         self._file = self.path.open("a", encoding="utf-8")
 
     def begin(
-        self, fingerprints: dict[str, str], settings: Mapping[str, Any], values: Mapping[str, Any]
+        self,
+        fingerprints: dict[str, str],
+        settings: Mapping[str, Any],
+        values: Mapping[str, Any],
+        plan: Mapping[str, Any],
     ) -> dict[str, str]:
         """The run begins, or goes on. Gives the sources' fingerprints from when it first began."""
         if self.is_resumed:
             known: dict[str, str] = self.steps[0]["fingerprints"]
             return known
-        self.add({"fingerprints": fingerprints, "settings": dict(settings), "values": dict(values)})
+        self.add({"fingerprints": fingerprints, "settings": dict(settings), "values": dict(values), "plan": dict(plan)})
         return fingerprints
 
     def done(self) -> list[dict[str, Any]]:

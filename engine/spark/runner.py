@@ -21,6 +21,7 @@ from engine.errors import BadInput, PapilioError, RunCancelled, RunFailed
 from engine.events import (
     EventLog,
     NodeCounted,
+    PlanChosen,
     Remark,
     RowsRefused,
     RunFinished,
@@ -31,7 +32,9 @@ from engine.events import (
 )
 from engine.model.binding import Bound
 from engine.model.operator import Carries, Meaning, Operator, Source, Target, is_secret_reference, limits_of
+from engine.operators.streams import StreamTable
 from engine.partition.fused import counted_ports
+from engine.plan.apply import BEST, Applied
 from engine.schedule.log import edge_facts, node_facts
 from engine.schedule.queues import QueueStatistics
 from engine.schedule.settings import ScheduleSettings
@@ -59,6 +62,8 @@ class RunSettings:
     trusted: bool = False  # whether operators that run code of the file may
     resume: str | None = None  # the killed run that is to be finished
     measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of an earlier run's units
+    plan: str = BEST  # the physical plan: the best, none, or the one of a signature
+    applied: Applied = field(default_factory=Applied)  # what that plan asks of the run
     refreshed: Mapping[str, float | None] = field(default_factory=dict)  # target → as of when it holds data
 
 
@@ -80,6 +85,7 @@ class RunSummary:
     activations: int = 0
     spills: int = 0
     measures: dict[str, dict[str, float]] = field(default_factory=dict)  # of units whose degree was asked for
+    plan: dict[str, Any] | None = None  # the physical plan: its signature, what it costs by which model
     resumed: bool = False
     paused_seconds: float = 0.0  # beside its seconds
     folder: str = ""
@@ -109,6 +115,7 @@ class RunSummary:
             "activations": self.activations,
             "spills": self.spills,
             "folder": self.folder,
+            "plan": self.plan,
         }
         if self.measures:
             data["measures"] = self.measures
@@ -192,6 +199,8 @@ class Run(ABC):
                 problems.append(
                     (node, f"`{operator.name}` runs code of the file's own; read it, then `papilio trust` the file")
                 )
+            if isinstance(operator, StreamTable):
+                problems.append((node, "a table of a streaming warehouse is kept by `papilio stream run`"))
             if isinstance(operator, Source | Target) and not secrets_missing:
                 reason = self._out_of_reach(operator)
                 if reason:
@@ -226,9 +235,14 @@ class Run(ABC):
         started = self.control.clock()
         self.check()
         self.log.add(self._started_event())
+        if self.summary.plan is not None:
+            self.log.add(PlanChosen(**self.summary.plan))
         try:
             fingerprints = self.progress.begin(
-                self._fingerprints(), self.settings.schedule.as_dict(), self.bound.values
+                self._fingerprints(),
+                self.settings.schedule.as_dict(),
+                self.bound.values,
+                {"applied": self.settings.applied.as_data(), "told": self.summary.plan},
             )
             spark = self._open_spark()
             self._make_deliveries()

@@ -46,7 +46,10 @@ STOP_TIMEOUT_S = 30
 LAST_LINES = 20
 """How much of what a JVM said is kept, to be shown if it dies."""
 
-MASTER_FORMS = "local, local[n], local[*], local-cluster[workers,cores,MB], spark://host:port, sc://host:port, sail"
+MASTER_FORMS = (
+    "local, local[n], local[*], local-cluster[workers,cores,MB], spark://host:port, k8s://url, yarn, "
+    "sc://host:port, sail"
+)
 
 SPARK_HOME = Path(pyspark.__file__).resolve().parent
 SPARK_FILES = Path(resources.__file__).resolve().parent / "spark"
@@ -57,6 +60,7 @@ _JVM_OPTIONS = ("-XX:+UseParallelGC", "-Djdk.lang.Process.launchMechanism=VFORK"
 
 _LOCAL = re.compile(r"local(?:\[(?P<threads>\*|[1-9]\d*)(?:,\d+)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\]")
+_MANAGED = re.compile(r"yarn|k8s://\S+")
 _STANDALONE = re.compile(r"spark://(?P<hosts>[^/\s,]+:\d+(?:,[^/\s,]+:\d+)*)")
 
 
@@ -238,7 +242,7 @@ def spark_properties(settings: SparkSettings, scratch: Path, driver_options: str
         cores = workers * worker_cores
         # An executor that asks for more than its worker has would be waited for, for ever.
         properties["spark.executor.memory"] = f"{worker_mb}m"
-    elif not _STANDALONE.fullmatch(master):
+    elif not _STANDALONE.fullmatch(master) and not _MANAGED.fullmatch(master):
         raise BadInput(f"master {settings.master!r} is not one of: {MASTER_FORMS}")
     if cores is not None:
         properties["spark.sql.shuffle.partitions"] = str(cores * SHUFFLE_PARTITIONS_PER_CORE)

@@ -1,6 +1,6 @@
 """Sorters on Spark: a recordset's rows staged in an order that its consumers really use.
 
-Rows are divided into buckets by the first column of the order and sorted inside them, one file a bucket. Spark's plan
+Rows are divided into buckets by the first columns of the order and sorted inside them, one file a bucket. Spark's plan
 then has neither an exchange nor a sort in front of an aggregate or a merge join over that order, and a filter on the
 first column skips the row groups it does not want. The files alone would not tell Spark; the session's catalogue does.
 """
@@ -8,68 +8,100 @@ first column skips the row groups it does not want. The files alone would not te
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
-from engine.model.physical import Order
-from engine.operators._sql import plain
+from engine.operators._sql import literal, plain, quoted
+from engine.plan.apply import Layout
 
-# Spark does not rely on the order inside buckets unless it is told that each is one file.
 SETTINGS = {
+    # Spark does not rely on the order inside buckets unless it is told that each is one file.
     "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
     "spark.sql.execution.replaceHashWithSortAgg": "true",  # a sort-based aggregate wherever its rows come in order
+    # Two inputs that are divided by some of their keys in the same way can be joined as they are.
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    # Sorting in front of an aggregate is what the plan asks for, not a mistake to be mended.
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.EliminateSorts",
 }
+ROW_GROUP_BYTES = 8 << 20  # small enough for a sorted filter to skip most of a file
+OPTIONS = {"parquet.block.size": str(ROW_GROUP_BYTES)}
 
 
-def in_order(frame: DataFrame, order: Order) -> DataFrame:
-    """Rows on their way from one activity to the next: those of one first key together, each part in order."""
-    return frame.repartition(plain(order[0].column)).sortWithinPartitions(*_keys(order))
+def in_order(frame: DataFrame, layout: Layout, parts: int) -> DataFrame:
+    """Rows on their way from one activity to the next: those of the same first keys together, each part in order."""
+    return frame.repartition(parts, *_divided(layout)).sortWithinPartitions(*_keys(layout))
+
+
+def in_no_order(frame: DataFrame) -> DataFrame:
+    """The same rows, of whose order and division Spark no longer knows."""
+    return frame.coalesce(1 << 20)
 
 
 class SortedStage:
     """Rows kept in buckets of an order. `name` is the table's in the session's catalogue."""
 
-    def __init__(self, name: str, folder: Path, order: Order, buckets: int) -> None:
-        if not order:
+    def __init__(self, name: str, folder: Path, layout: Layout, buckets: int) -> None:
+        if not layout.order:
             raise ValueError("a sorter needs an order")
         self.name = name
         self.folder = folder
-        self.order = order
+        self.layout = layout
         self.buckets = buckets
 
     @property
     def is_bucketed(self) -> bool:
         """Buckets are in ascending order only; rows in another are kept in files of that order."""
-        return not any(key.descending for key in self.order)
+        return not any(key.descending for key in self.layout.order)
 
-    def write(self, frame: DataFrame) -> None:
+    def write(self, frame: DataFrame, options: Mapping[str, Any] | None = None) -> None:
         """Divide, sort and keep rows."""
-        first = plain(self.order[0].column)
         # Spark divides rows for an exchange as it divides them into buckets, so each task writes one bucket.
-        rows = frame.repartition(self.buckets, first).sortWithinPartitions(*_keys(self.order))
-        writer = rows.write.mode("overwrite").format("parquet")
+        rows = frame.repartition(self.buckets, *_divided(self.layout))
+        options = {**OPTIONS, **(options or {})}
         if not self.is_bucketed:
-            writer.save(str(self.folder))
+            rows = rows.sortWithinPartitions(*_keys(self.layout))
+            rows.write.mode("overwrite").options(**options).parquet(str(self.folder))
             return
-        columns = [key.column for key in self.order]
-        writer = writer.bucketBy(self.buckets, columns[0]).sortBy(*columns).option("path", str(self.folder))
-        writer.saveAsTable(self.name)
+        columns = [key.column for key in self.layout.order]
+        writer = rows.write.mode("overwrite").format("parquet").options(**options)
+        writer = writer.bucketBy(self.buckets, *columns[: self.layout.by]).sortBy(*columns)  # which sorts as it writes
+        writer.option("path", str(self.folder)).saveAsTable(self.name)
+
+    def restore(self, spark: SparkSession, schema: StructType) -> None:
+        """Know rows again that another session had written."""
+        if self.is_bucketed:
+            columns = [quoted(key.column) for key in self.layout.order]
+            spark.sql(
+                f"CREATE TABLE {self.name} ({schema.toDDL()}) USING parquet "
+                f"CLUSTERED BY ({', '.join(columns[: self.layout.by])}) SORTED BY ({', '.join(columns)}) "
+                f"INTO {self.buckets} BUCKETS LOCATION {literal(str(self.folder))}"
+            )
 
     def read(self, spark: SparkSession) -> DataFrame:
         """The rows, with what Spark knows of their order."""
         return spark.table(self.name) if self.is_bucketed else spark.read.parquet(str(self.folder))
 
-    def delete(self, spark: SparkSession) -> None:
-        """Forget the rows."""
+    def forget(self, spark: SparkSession) -> None:
+        """Take the rows out of the catalogue; they stay where they are."""
         if self.is_bucketed:
             spark.sql(f"DROP TABLE IF EXISTS {self.name}")
+
+    def delete(self, spark: SparkSession) -> None:
+        """Forget the rows and remove them."""
+        self.forget(spark)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _keys(order: Order) -> list[Column | Any]:
+def _divided(layout: Layout) -> list[str]:
+    return [plain(key.column) for key in layout.order[: layout.by]]
+
+
+def _keys(layout: Layout) -> list[Column | Any]:
     return [
-        F.col(plain(key.column)).desc() if key.descending else F.col(plain(key.column)).asc() for key in order
-    ]  # fmt: skip
+        F.col(plain(key.column)).desc() if key.descending else F.col(plain(key.column)).asc() for key in layout.order
+    ]

@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 
 from engine.model.operator import Split
 from engine.spark.compile import PORT, UnitPlan, tagged, untagged, writable
+from engine.spark.sorted_staging import SortedStage
 
 # Copies live for one run: what counts is how fast they are written and read again.
 _OPTIONS = {"compression": "lz4_raw"}
@@ -18,19 +19,26 @@ _OPTIONS = {"compression": "lz4_raw"}
 class StagedResult:
     """What one unit staged: a folder for each port, or one folder divided by port."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, stage: SortedStage | None = None) -> None:
+        """`stage`: a sorter keeps the rows, which then leave by one port."""
         self.folder = folder
+        self.stage = stage
         self.split: Split | None = None
         self.ports: tuple[str, ...] = ()
         self._schemas: dict[str, StructType] = {}  # told the columns, Spark starts no job to find them in the files
 
     def restore(self, plan: UnitPlan) -> None:
         """Know what a killed run had staged by the same plan."""
-        self._frames(plan)
+        for frame in self._frames(plan).values():
+            if self.stage is not None:
+                self.stage.restore(frame.sparkSession, frame.schema)
 
     def write(self, plan: UnitPlan) -> None:
         """Run the unit's plan and keep its rows."""
         for port, frame in self._frames(plan).items():
+            if self.stage is not None:
+                self.stage.write(frame, _OPTIONS)
+                continue
             writer = frame.write.options(**_OPTIONS)
             (writer.partitionBy(PORT) if self.split is not None else writer).parquet(str(self.folder / port))
 
@@ -48,6 +56,8 @@ class StagedResult:
 
     def read(self, spark: SparkSession, port: str) -> DataFrame:
         """The rows that left by a port."""
+        if self.stage is not None:
+            return self.stage.read(spark)
         if self.split is not None:
             return untagged(spark.read.schema(self._schemas[""]).parquet(str(self.folder)), self.split, port)
         return spark.read.schema(self._schemas[port]).parquet(str(self.folder / port))
@@ -64,6 +74,8 @@ class StagedResult:
         from pyarrow import parquet
 
         folder = self.folder / (f"{PORT}={port}" if self.split is not None else port)
+        if self.stage is not None:
+            folder = self.stage.folder
         files = sorted(folder.glob("*.parquet")) if folder.is_dir() else []
         return [(file, parquet.read_metadata(file).num_rows) for file in files]
 

@@ -18,7 +18,8 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -34,6 +35,7 @@ from engine.operators._sql import plain, quoted
 from engine.operators.files import FileTarget, TblTarget, TextTarget
 from engine.spark.compile import writable
 from engine.spark.failures import reason_of
+from engine.spark.sorted_staging import SortedStage
 from engine.spark.tools import SparkTools
 
 JOURNAL = "targets.jsonl"
@@ -126,6 +128,8 @@ class FileDelivery:
         self._schema: Any = None  # as they stand in the files
         self._delivered: Path | None = None  # what `pass_on: delivered` reads, where it can be read as it is
         self._rows = 0
+        self._syncing: _Syncing | None = None
+        self.stage: SortedStage | None = None  # a sorter: the files hold the rows divided and in order
 
     def record(self) -> dict[str, Any]:
         return {"kind": self.kind, "node": self.node, "path": str(self.path), "staged": str(self.staged)}
@@ -144,6 +148,11 @@ class FileDelivery:
         self._schema = StructType.fromJson(state["schema"])
         self._delivered = self.staged / "rows" if state["delivered"] else None
 
+    def sort_again(self, spark: SparkSession) -> None:
+        """What a killed run had staged by a sorter is known to this session as well."""
+        if self.stage is not None:
+            self.stage.restore(spark, self._schema)
+
     # -- writing
 
     @property
@@ -153,15 +162,19 @@ class FileDelivery:
         return self._operator
 
     def write(self, frame: DataFrame) -> None:
-        try:
+        with self._room():
             self.discard()
             self.staged.mkdir(parents=True)
             before = _content_mark(self.path)
             final = self._write(writable(frame))
-            for file in _files_below(final):
-                _sync(file)
-            _sync(final)
             self._mark_ready(final, before)
+        self._syncing = _Syncing(self.staged, final)
+
+    @contextlib.contextmanager
+    def _room(self) -> Iterator[None]:
+        """Whatever fails because the disk is full is told as that."""
+        try:
+            yield
         except Exception as error:
             if _is_full(error):
                 raise EnvironmentProblem(
@@ -197,7 +210,10 @@ class FileDelivery:
         if operator.is_single_file:
             options.pop("header", None)  # it is written once, above all parts
         prepared = operator.prepared(frame, self._tools(frame.sparkSession))
-        prepared.write.format(operator.format).options(**options).save(str(folder))
+        if self.stage is not None:
+            self.stage.write(prepared, options)
+        else:
+            prepared.write.format(operator.format).options(**options).save(str(folder))
         _tidy(folder, operator.ending)
 
     def _upsert(self, frame: DataFrame, rows: Path, table: Path, there: bool) -> None:
@@ -282,9 +298,7 @@ class FileDelivery:
         ready = {"final": final.name, "inode": [status.st_dev, status.st_ino], "before": before}
         written = self.staged / "ready.new"
         written.write_text(json.dumps(ready))
-        _sync(written)
         written.rename(self.staged / "ready")
-        _sync(self.staged)
 
     def _tools(self, spark: SparkSession) -> SparkTools:
         assert self._place is not None
@@ -311,6 +325,8 @@ class FileDelivery:
 
     def _read(self, spark: SparkSession, path: Path, single: bool) -> DataFrame:
         operator = self.operator
+        if self.stage is not None:
+            return self.stage.read(spark)
         if operator.lossless:  # told the columns, Spark starts no job to find them in the files
             return spark.read.schema(self._schema).format(operator.format).load(str(path))
         frame = spark.createDataFrame([], self._schema)
@@ -331,6 +347,8 @@ class FileDelivery:
         ready, operator = self._ready(), self.operator
         if ready is None:
             raise RunFailed(f"node `{self.node}`: nothing was staged for `{self.path}`")
+        with self._room():
+            (self._syncing or _Syncing(self.staged, self.staged / ready["final"])).wait()
         if operator.mode is not Mode.OVERWRITE and _content_mark(self.path) != ready["before"]:
             raise RunFailed(f"node `{self.node}`: `{self.path}` changed while the run worked on it; nothing was loaded")
         problem = _formats.occupied(self.path, operator.ending, keeps=operator.mode is Mode.APPEND)
@@ -411,6 +429,29 @@ def _sync(path: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+class _Syncing:
+    """Brings what was staged to the disk itself, while those who read it go on. Before a commit it is waited for."""
+
+    def __init__(self, staged: Path, final: Path) -> None:
+        self._places = (*_files_below(final), final, staged / "ready", staged)
+        self._error: OSError | None = None
+        self._thread = threading.Thread(target=self._run, name=f"sync-{final}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            for place in self._places:
+                _sync(place)
+        except OSError as error:  # also where it was discarded meanwhile, and nobody waits
+            self._error = error
+
+    def wait(self) -> None:
+        """Until all of it is on the disk. Raises what kept it from that."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
 
 
 def _remove(folder: Path) -> None:

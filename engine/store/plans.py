@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, replace
+from typing import Any
 
 from engine.errors import BadInput, PapilioError
 from engine.model.binding import Bound
-from engine.plan.apply import Applied, applied
-from engine.plan.constraints import constraints, implementations
-from engine.plan.costs import cost_model, units
+from engine.model.physical import HashBased, HashJoin, SortBased
+from engine.plan.apply import BEST, NONE, Applied, applied
+from engine.plan.constraints import Constraints, constraints, implementations
+from engine.plan.costs import CostModel, MeasuredCosts, cost_model, units
 from engine.plan.explain import as_dict
-from engine.plan.graph import Graph, graph_of
-from engine.plan.planner import Ranking, only, rank
+from engine.plan.graph import Activity, Graph, Offered, Recordset, graph_of
+from engine.plan.planner import Ranking, TooLarge, only, rank
 from engine.plan.rows import Origin, Rows
+from engine.plan.space import Plan
+from engine.store.prices import kept_prices
 from engine.store.statistics import known_rows
 
-BEST, NONE = "best", "none"
+# What the best plan of a run may do. A signature, a pin or a ban in the file is taken at its word.
+SORTERS_SHARE = 0.8  # sorters must promise at least so small a share of the costs without them
+FEW_GROUPS = 1_000  # rows divided by fewer values than that leave tasks idle
+HASHED_ROWS = 2_000_000  # in a hash join's table
+MOST_NODES = 2_000  # a larger workflow is left to Spark
 
 
 @dataclass(frozen=True)
@@ -25,46 +33,189 @@ class RunPlan:
 
     signature: str
     cost: float
-    unit: str
+    model: CostModel
+    choice: str
     applied: Applied
+    left: tuple[str, ...]  # activities with a choice that is left to Spark
     remarks: tuple[str, ...]
     ranking: Ranking
 
+    @property
+    def unit(self) -> str:
+        """What the cost is counted in."""
+        return self.model.unit
 
-def plan_for_run(bound: Bound, choice: str = BEST, url: str | None = None, costs: str = "measured") -> RunPlan | None:
+    def told(self) -> dict[str, Any]:
+        """The plan as a run's summary and its log tell it."""
+        chosen = as_dict(self.ranking, self.ranking.best)
+        return {
+            "signature": self.signature,
+            "cost": self.cost,
+            "unit": self.unit,
+            "model": self.model.name,
+            "choice": self.choice,
+            "implementations": {
+                node: way for node, way in chosen["implementations"].items() if node in self._asked_for()
+            },
+            "sorters": chosen["sorter_places"],
+            "left": list(self.left),
+            "remarks": list(self.remarks),
+        }
+
+    def _asked_for(self) -> set[str]:
+        plan, graph = self.ranking.best, self.ranking.space.graph
+        named = {node for node in plan.implementations if has_choice(graph, node)}
+        return named - set(self.left)
+
+
+def plan_for_run(bound: Bound, choice: str = BEST, url: str | None = None, sorters: bool = True) -> RunPlan | None:
     """The plan that was asked for: the `best`, `none`, or the one of a signature.
 
     The best plan asks for an implementation only where the rows that come in are known: where they are assumed, Spark,
-    which sees them, chooses better. A signature is taken at its word.
+    which sees them, chooses better. A signature is taken at its word. `sorters`: whether the run can carry them out.
     """
     if choice == NONE:
         return None
+    model = cost_model(MeasuredCosts.name, kept_prices())
     rows = known_rows(bound, url)
-    graph = graph_of(bound, rows)
-    model = cost_model(costs)
-    bans = _no_nested_loops(graph, bound) if choice == BEST else []
-    asked = constraints(bans=bans, planning=bound.workflow.plan)
     try:
-        ranking = rank(graph, model, asked, 1) if choice == BEST else only(choice, graph, model, asked)
+        if choice == BEST:
+            return _best(bound, rows, model, sorters)
+        return _given(bound, rows, model, choice, sorters)
+    except TooLarge:
+        raise
     except BadInput as error:
         raise BadInput(f"{bound.file or bound.name}: {error}") from None
+
+
+def _given(bound: Bound, rows: Rows, model: CostModel, text: str, sorters: bool) -> RunPlan:
+    """The plan of a signature: rows that are stored keep their order, as the paper has it."""
+    graph = graph_of(bound, rows)
+    ranking = only(text, graph, model, constraints(planning=bound.workflow.plan))
     plan = ranking.best
-    work = applied(graph, plan)
-    if choice == BEST:
-        known = vouched(bound, rows)
-        work = replace(work, settings={key: value for key, value in work.settings.items() if key[0] in known})
-    return RunPlan(ranking.signature(plan), units(plan.cost), model.unit, work, ranking.remarks, ranking)
+    if plan.sorters and not sorters:
+        raise BadInput(
+            "the signature has sorters, which take the granularity fused on classic Spark: rows that travel in packs "
+            "cannot have them, nor can those behind Spark Connect"
+        )
+    return _made(ranking, plan, model, "signature", applied(graph, plan))
 
 
-def _no_nested_loops(graph: Graph, bound: Bound) -> list[tuple[str, str]]:
-    """Joins that can be done otherwise: nested loops over more rows than were counted on would take for ever."""
+def _best(bound: Bound, rows: Rows, model: CostModel, sorters: bool) -> RunPlan:
+    if len(bound.operators) > MOST_NODES:
+        raise TooLarge(f"with more than {MOST_NODES:,} nodes the physical plan is left to Spark")
+    certain, known = _certain(bound, rows)
+    refused: set[str] = set()
+
+    def sortable(node: str) -> bool:
+        return sorters and node in certain and node not in refused
+
+    planning = bound.workflow.plan
+    chosen = {*planning.pin, *planning.forbid} if planning is not None else set()
+    limited = planning is not None and (planning.memory_rows is not None or planning.limits or planning.resumption)
+    while True:
+        graph = graph_of(bound, rows, sortable, on_spark=True)
+        if not limited:
+            graph = _hashing(graph, chosen)
+        asked = constraints(bans=_not_unasked(graph, bound), planning=bound.workflow.plan)
+        ranking = rank(graph, model, asked, 1)
+        few = _few_groups(graph, ranking.best)
+        if not few:
+            break
+        refused |= few
+    if ranking.best.sorters:
+        ranking = _worth_it(ranking, graph, model, asked)
+    work = applied(graph, ranking.best, known | chosen)
+    left = [node for node in graph.nodes if node not in known | chosen and has_choice(graph, node)]
+    return _made(ranking, ranking.best, model, BEST, work, tuple(left))
+
+
+def _made(
+    ranking: Ranking, plan: Plan, model: CostModel, choice: str, work: Applied, left: tuple[str, ...] = ()
+) -> RunPlan:
+    return RunPlan(
+        ranking.signature(plan), units(plan.cost), model, choice, work, left, ranking.remarks, ranking
+    )  # fmt: skip
+
+
+def has_choice(graph: Graph, node: str) -> bool:
+    """Whether an activity has more than one implementation."""
+    return len(implementations(graph.activity(node))) > 1
+
+
+def _hashing(graph: Graph, chosen: set[str]) -> Graph:
+    """Groups are not sorted for their own sake where Spark can hash them, unless a person has chosen for the node."""
+    nodes: dict[str, Recordset | Activity] = {}
+    for id_, node in graph.nodes.items():
+        if isinstance(node, Activity) and id_ not in chosen:
+            ways = node.physical.implementations
+            if any(isinstance(way, HashBased) for way in ways):
+                ways = tuple(replace(way, sorts=False) if isinstance(way, SortBased) else way for way in ways)
+                node = replace(node, physical=replace(node.physical, implementations=ways))
+        nodes[id_] = node
+    return Graph(nodes, graph.edges)
+
+
+def _worth_it(ranking: Ranking, graph: Graph, model: CostModel, asked: Constraints) -> Ranking:
+    """Sorters only where they promise much: what they cost is certain, what they save is reckoned."""
+    try:
+        without = rank(graph, model, asked, 1, offered=Offered.NONE)
+    except BadInput:
+        return ranking  # what was pinned needs them
+    return ranking if differing(ranking) <= SORTERS_SHARE * differing(without) else without
+
+
+def differing(ranking: Ranking) -> int:
+    """What the best plan costs in that in which plans differ: sorters, and activities that can be done otherwise."""
+    graph = ranking.space.graph
+    return sum(line.cost for line in ranking.best.lines if line.is_sorter or has_choice(graph, line.node))
+
+
+def _few_groups(graph: Graph, plan: Plan) -> set[str]:
+    """Nodes with sorters whose rows would be divided by too few values: their coarsest view has few groups."""
+    found = set()
+    for position in plan.sorters:
+        for edge in graph.outgoing[position.node] if position.edge is None else (position.edge,):
+            activity = graph.activity(edge.target)
+            if activity is None:
+                continue
+            way = next(
+                one for one in activity.physical.implementations if one.name == plan.implementations[activity.id]
+            )
+            if isinstance(way, SortBased) and activity.rows_out < FEW_GROUPS:
+                found.add(position.node)
+    return found
+
+
+def _not_unasked(graph: Graph, bound: Bound) -> list[tuple[str, str]]:
+    """What is never chosen unless a person pins it, for with more rows than were counted on it does not end well.
+
+    Nested loops, and large hash tables; each only where the activity can be carried out otherwise.
+    """
     pinned = bound.workflow.plan.pin if bound.workflow.plan is not None else {}
-    joins = ((node, implementations(graph.activity(node))) for node in graph.nodes if node not in pinned)
-    return [(node, "NL") for node, ways in joins if "NL" in ways and len(ways) > 1]
+    bans = []
+    for node in graph.nodes:
+        activity = graph.activity(node)
+        if activity is None or node in pinned:
+            continue
+        ways = {way.name: way for way in activity.physical.implementations}
+        if "NL" in ways and len(ways) > 1:
+            bans.append((node, "NL"))
+        hashed = ways.get("HJ")
+        if isinstance(hashed, HashJoin) and "SMJ" in ways:
+            inputs = [edge.rows for edge in graph.incoming[node]]
+            if (min(inputs) if hashed.passing is None else inputs[-1]) > HASHED_ROWS:
+                bans.append((node, "HJ"))
+    return bans
 
 
 def vouched(bound: Bound, rows: Rows) -> set[str]:
     """The nodes of which all rows that come in are known: by hint, run, or footer, and what follows exactly."""
+    return _certain(bound, rows)[1]
+
+
+def _certain(bound: Bound, rows: Rows) -> tuple[set[str], set[str]]:
+    """The nodes whose rows that leave are known, and those whose rows that come in are."""
     certain: set[str] = set()
     known: set[str] = set()
     for node in bound.order:
@@ -75,7 +226,7 @@ def vouched(bound: Bound, rows: Rows) -> set[str]:
         counted = hints is not None and hints.rows is not None
         if counted or (producers <= certain and rows.origins[node] is not Origin.ASSUMED):
             certain.add(node)
-    return known
+    return certain, known
 
 
 def remember_plan(bound: Bound, plan: RunPlan, url: str | None = None) -> None:
@@ -91,6 +242,6 @@ def remember_plan(bound: Bound, plan: RunPlan, url: str | None = None) -> None:
                 signature=plan.signature,
                 cost=plan.cost,
                 made=now(),
-                document=as_dict(plan.ranking, plan.ranking.best, with_lines=True),
+                document={**as_dict(plan.ranking, plan.ranking.best, with_lines=True), "model": plan.model.name},
             )
         )

@@ -10,6 +10,10 @@ from engine.errors import PapilioError
 from engine.model.binding import Bound
 from engine.model.operator import Role, Source
 from engine.plan.rows import Recorded, Rows, rows_of
+from engine.store.peek import CannotPeek, last_summary
+
+UNIT_SECONDS = 0.3  # to start a unit's jobs and to end them
+TELLING_ROWS = 20_000
 
 
 def known_rows(bound: Bound, url: str | None = None) -> Rows:
@@ -32,6 +36,8 @@ def source_rows(bound: Bound) -> dict[str, int]:
 
 def recorded_rows(bound: Bound, url: str | None = None) -> dict[str, Recorded]:
     """What the last run of the workflow that was done counted. A store that fails only costs knowledge."""
+    with contextlib.suppress(CannotPeek):
+        return recorded_in(bound, last_summary(url, bound.name) or {})
     with contextlib.suppress(PapilioError):
         from engine.store import MetadataStore
 
@@ -53,13 +59,17 @@ def recorded_in(bound: Bound, summary: Mapping[str, Any]) -> dict[str, Recorded]
 
 
 def _costs_us(bound: Bound, summary: Mapping[str, Any]) -> dict[str, float]:
-    """Microseconds for a row, of activities that ran as a unit of their own (with recordsets at most beside them)."""
+    """Microseconds for a row, of activities that ran as a unit of their own (with recordsets at most beside them).
+
+    What a unit takes whatever its rows is not theirs, and few rows say nothing.
+    """
     costs = {}
     for unit in summary.get("units", {}).values():
         nodes = [node for node in unit.get("nodes", ()) if node in bound.operators]
         activities = [node for node in nodes if bound.role(node) is Role.ACTIVITY]
         if len(activities) == 1:
             rows_in = summary.get("nodes", {}).get(activities[0], {}).get("rows_in")
-            if rows_in and unit.get("seconds"):
-                costs[activities[0]] = unit["seconds"] * 1_000_000 / rows_in
+            seconds = (unit.get("seconds") or 0) - UNIT_SECONDS
+            if rows_in and rows_in >= TELLING_ROWS and seconds > 0:
+                costs[activities[0]] = seconds * 1_000_000 / rows_in
     return costs

@@ -58,7 +58,6 @@ def test_packs_are_looked_into_and_a_killed_run_is_resumed(window: MainWindow, t
     shown = panel.table.rows
     assert f"{len(held[queue])} packs" in panel.told.text()
     assert len(shown.rows) == sum(min(50, pack["rows"]) for pack in held[queue][:40])
-    panel.grab().save("/tmp/papilio-packs.png") if "PAPILIO_SHOTS" in os.environ else None
     decided = count(window, UnitDecided)
     window.run("run.step")
     until(lambda: count(window, UnitDecided) == decided + 1, 60)

@@ -17,10 +17,15 @@ from engine.elastic.rates import data_rate
 from engine.elastic.simulated_stages import Dealer, _levelled, without
 from engine.elastic.simulator import Simulation, simulate
 from engine.elastic.stages import buffer
+from engine.errors import RunCancelled
 from engine.events import LimitsSet, LogReader, RunFinished, ScalingDecided, StagesSampled
 from engine.experiments.ascale import SCENARIO, run, scaled, stairs
 from engine.experiments.bench_elastic import day
+from engine.model.binding import bind
 from engine.model.elastic import Buffer, Elastic, Sources
+from engine.model.file import load
+from engine.operators import catalogue
+from engine.request import RunRequest
 from tests.end_to_end.helpers import answer, papilio_here
 
 FLAT = {"kind": "ramp", "from_rows_s": 100_000, "to_rows_s": 100_000, "seconds": 60}
@@ -207,3 +212,22 @@ def test_ten_thousand_nodes_follow_an_hour_of_the_day():
         Stage.WAREHOUSE,
     }
     assert result.loaded_rows + result.waiting_rows == pytest.approx(result.generated_rows)
+
+
+def test_elasticity_is_asked_for_like_any_policy_and_can_be_cancelled(tmp_path, monkeypatch):
+    monkeypatch.setenv("PAPILIO_HOME", str(tmp_path))
+    request = RunRequest(policy="elastic", backend="simulated")
+    request.check()
+    bound = bind(load(written(tmp_path, rate=FLAT)), catalogue())
+    begun = []
+    summary = request.start(bound, folder=tmp_path / "one", begun=lambda run, folder: begun.append(folder))
+    assert (summary["status"], summary["seconds"]) == ("simulated", 60)
+    assert begun == [tmp_path / "one"]
+    control = request.control()
+    control.send("cancel")
+    with pytest.raises(RunCancelled):
+        request.start(bound, folder=tmp_path / "two", control=control)
+    (*_, last) = LogReader(tmp_path / "two" / "events.jsonl")
+    assert isinstance(last, RunFinished)
+    assert last.status == "cancelled"
+    assert papilio_here("run", written(tmp_path, rate=FLAT), "--policy", "elastic", home=tmp_path).returncode == 2

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 from engine.model.binding import bind
 from engine.model.physical import ordered_by
 from engine.operators import catalogue
 from engine.operators.combining import Join, JoinForm
-from engine.plan.apply import applied
-from engine.plan.costs import PaperCosts
+from engine.plan.apply import Applied, Layout, applied
+from engine.plan.costs import MeasuredCosts, PaperCosts
 from engine.plan.graph import graph_of
 from engine.plan.planner import only, rank
 from engine.plan.rows import rows_of
@@ -43,8 +45,10 @@ def test_sorters_become_orders_of_recordsets_and_edges():
     graph = graph_of(bound, rows_of(bound))
     plan = only("((l.f.f_j(a))//(r.r!(a))).j@MJ.t", graph, PaperCosts()).best
     asked = applied(graph, plan)
-    assert asked.staged == {"r": ordered_by("a")}
-    assert asked.passed == {("f", "j"): ordered_by("a")}
+    assert asked.staged == {"r": Layout(ordered_by("a"), 1)}
+    assert asked.passed == {("f", "j", 0): Layout(ordered_by("a"), 1)}
+    assert asked.rows == 1_000
+    assert Applied.from_data(json.loads(json.dumps(asked.as_data()))) == asked
     assert asked.settings == {("j", "form"): "merge"}
 
 
@@ -72,3 +76,54 @@ def test_every_setting_that_a_template_asks_for_is_one_its_operator_has():
         for way in names:
             settings = {(node_id, key): value for key, value in activity.physical.asks[way].items()}
             assert bind(bound.workflow, catalogue(), settings=settings).errors == []
+
+
+def fork(**plan):
+    """A body with three views: by a, by a and b, by b."""
+    measure = [{"name": "n", "expression": "count(*)"}]
+    views = {
+        name: node("aggregate", {"rows": rows}, group=group, aggregates=measure)
+        for name, group, rows in (("x", ["a"], 9_000), ("y", ["a", "b"], 90_000), ("z", ["a", "c"], 90_000))
+    }
+    nodes = {
+        "s": source(100_000),
+        "f": node("filter", {"rows": 100_000}, condition="a <> 0"),
+        "v": target("v"),
+        **views,
+    }
+    nodes |= {f"t{name}": target(name) for name in views}
+    edges = [edge for name in views for edge in (f"v -> {name}", f"{name} -> t{name}")]
+    return bound_of(nodes, "s -> f", "f.match -> v", *edges, **plan)
+
+
+def test_rows_are_divided_by_as_many_keys_as_all_who_use_the_order_can_do_with():
+    bound = fork()
+    graph = graph_of(bound, rows_of(bound))
+    both = only("s.f.v.v!(a,b).((x@SO.tx)//(y@SO.ty)//(z@HB.tz))", graph, PaperCosts()).best
+    assert applied(graph, both).staged == {"v": Layout(ordered_by("a", "b"), 1)}
+    finer = only("s.f.v.v!(a,b).((x@HB.tx)//(y@SO.ty)//(z@HB.tz))", graph, PaperCosts()).best
+    assert applied(graph, finer).staged == {"v": Layout(ordered_by("a", "b"), 2)}
+
+
+def test_on_spark_hashing_groups_that_come_whole_in_one_part_counts_as_use_and_costs_less():
+    bound = fork()
+    graph = graph_of(bound, rows_of(bound), on_spark=True)
+    best = rank(graph, MeasuredCosts()).best
+    assert [position.name for position in best.sorters] == ["v!"]
+    assert set(best.implementations.items()) >= {("x", "SO"), ("z", "HB")}
+    asked = applied(graph, best)
+    assert asked.staged["v"].by == 1  # all three find their groups in one part
+    assert asked.passed == {}
+    assert asked.mixed == frozenset()
+    hashed = only("s.f.v.v!(a,b).((x@SO.tx)//(y@HB.ty)//(z@HB.tz))", graph, MeasuredCosts()).best
+    assert applied(graph, hashed).mixed == {("v", "y", 0)}  # it could be sort-based, and is not to be
+    alone = only("s.f.v.((x@HB.tx)//(y@HB.ty)//(z@HB.tz))", graph, MeasuredCosts()).best
+    assert best.cost < alone.cost
+
+
+def test_groups_that_are_sorted_for_their_own_sake_are_sorted_on_their_way_in_if_that_is_asked_for():
+    bound = fork()
+    graph = graph_of(bound, rows_of(bound))
+    plan = only("s.f.v.((x@SO.tx)//(y@HB.ty)//(z@HB.tz))", graph, PaperCosts()).best
+    assert applied(graph, plan).passed == {("v", "x", 0): Layout(ordered_by("a"), 1)}
+    assert applied(graph, plan, asked=["y"]).passed == {}

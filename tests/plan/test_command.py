@@ -8,7 +8,12 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from engine.model.binding import bind
+from engine.model.file import load
+from engine.operators import catalogue
 from engine.store import MetadataStore
+from engine.store.plans import plan_for_run
+from engine.store.prices import keep_prices, kept_prices
 from tests.end_to_end.helpers import WORKFLOWS, answer, papilio_here, write
 from tests.plan.published import FIG_6, FIG_6_SIGNATURES, FIG_9, FIG_9_SIGNATURES
 from tests.store.examples import a_run
@@ -137,3 +142,79 @@ def test_prices_of_this_machine_go_over_the_built_in_ones(tmp_path):
         done = papilio_here("plan", file, *options, "--prices", prices, home=tmp_path)
         assert done.returncode == 2
         assert message in done.stderr
+
+
+# ---------------------------------------------------------------- the plan of a run
+
+
+@pytest.mark.parametrize(
+    ("plan", "asked", "message"),
+    [
+        ("((R.1)//(S.2@SO.P)).3@XJ.V.((4@SO.Z)//(5@SO.W))", None, "node `3` has no implementation `XJ`; it has MJ, HJ"),
+        (
+            "((R.1)//(S.2@SO.P)).3@MJ.V.((4@SO.Z)//(5@SO.W))",
+            None,
+            "`3@MJ` does not fit: a merge join needs rows in order",
+        ),
+        ("((R.1)//(S.2@SO.P)).3@HJ.V", None, "the signature leaves out `4`, `5`, `Z`, `W`"),
+        ("R..1", None, "the signature cannot be read at position 3"),
+        ("best", "pin: {'3': XX}", "node `3` has no implementation `XX`"),
+        ("best", "pin: {'3': HJ}\n  forbid: {'3': [HJ]}", "node `3` is pinned to `HJ`, which is forbidden for it"),
+        ("best", "pin: {V: HJ}", "`V` is a recordset, for which nothing is chosen"),
+        ("best", "pin: {'9': HJ}", "there is no node `9`"),
+        ("best", "limits: [{nodes: ['3'], cost: 1}]", "the limit 3=1 asks for 1 at most, and the cheapest way costs"),
+        (
+            "best",
+            "pin: {'3': HJ}\n  memory_rows: 5",
+            "these cannot be had together: `3` pinned to `HJ`; at most 5 rows",
+        ),
+    ],
+)
+def test_a_run_that_cannot_have_its_plan_ends_with_2_before_anything_starts(plan, asked, message, tmp_path):
+    text = BALANCED.read_text(encoding="utf-8")
+    if asked is not None:
+        text = text.replace("plan:\n  forbid:\n    '2': [HB]\n    '4': [HB]\n    '5': [HB]", f"plan:\n  {asked}")
+    file = tmp_path / "flow.butterfly.yaml"
+    file.write_text(text, encoding="utf-8")
+    done = papilio_here("run", file, "--plan", plan, "--run-dir", tmp_path / "run", home=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    assert "flow.butterfly.yaml" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_simulated_run_has_no_physical_plan(tmp_path):
+    done = papilio_here("run", BALANCED, "--backend", "simulated", "--plan", "R.1", home=tmp_path)
+    assert done.returncode == 2
+    assert "it has no physical plan" in done.stderr
+
+
+def test_a_workflow_too_large_to_look_at_every_state_says_how_many_there_are(tmp_path):
+    file = tmp_path / "large.butterfly.yaml"
+    assert papilio_here("generate", "--nodes", 60, "--to", file, home=tmp_path).returncode == 0
+    found = answer(papilio_here("plan", file, "--search", "exhaustive", "--json", home=tmp_path))
+    assert found["search"] == "fast"
+    (remark,) = (text for text in found["remarks"] if "states" in text)
+    states = int(remark.split("would look at ")[1].split(" states")[0].replace(",", ""))
+    assert states > 200_000
+
+
+def test_what_measured_costs_say_a_run_takes_is_told_and_kept_prices_count(tmp_path, monkeypatch):
+    found = answer(papilio_here("plan", BALANCED, "--cost", "measured", "--json", home=tmp_path))
+    assert found["run"] == "((R.1)//(S.2@SO.P)).3@BJ.V.((4@SO.Z)//(5@SO.W))"
+    home = tmp_path / "home"
+    monkeypatch.setenv("PAPILIO_HOME", str(home))
+    file = keep_prices({"scan": 1000.0, "hash": 0.25})
+    assert file.parent == home
+    assert kept_prices() == {"scan": 1000.0, "hash": 0.25}
+    dearer = plan_for_run(bind(load(BALANCED), catalogue()))
+    assert dearer is not None
+    assert dearer.cost > 100 * found["top"][0]["exact_cost"]
+
+
+def test_a_view_that_the_file_keeps_as_drawn_is_not_offered(tmp_path):
+    file = WORKFLOWS / "order_fork.butterfly.yaml"
+    assert "Offer: `by_order`" in papilio_here("plan", file, home=tmp_path).stderr
+    kept = tmp_path / "kept.butterfly.yaml"
+    kept.write_text(file.read_text(encoding="utf-8") + "plan: {as_drawn: [by_order]}\n", encoding="utf-8")
+    assert "Offer" not in papilio_here("plan", kept, home=tmp_path).stderr

@@ -145,9 +145,9 @@ def test_two_aggregates_of_the_same_groups_are_not_answered_from_each_other():
 def test_only_offers_can_be_taken():
     bound = views({"group": ["a", "b"]}, {"group": ["a"]})
     found = offers(bound, rows_of(bound))
-    assert chosen(found, ["all"]) == found == chosen(found, ["coarse", "coarse"])
+    assert chosen(found, ["all"], bound.workflow) == found == chosen(found, ["coarse", "coarse"], bound.workflow)
     with pytest.raises(BadInput, match="no finer aggregate can answer `fine`; there are offers for coarse"):
-        chosen(found, ["fine"])
+        chosen(found, ["fine"], bound.workflow)
 
 
 NUMBERS = st.none() | st.integers(-50, 50)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine.events import Event, event_from
 from engine.recording import RunRecording, State
-from engine.recording.series import figures
+from engine.recording.series import figures, staleness
 
 UNITS = ("a", "b", "c")
 QUEUES = {"a > b": 4, "b > c": 2}
@@ -315,6 +315,26 @@ def test_events_that_nobody_knows_are_skipped_and_counted() -> None:
     )
     assert recording.skipped == {"teleported": 1}
     assert recording.state().nodes["a"].state is State.RUNNING
+
+
+def test_the_updates_of_a_streaming_warehouse_are_turns_of_their_tables() -> None:
+    recording = RunRecording(Path("log"))
+    update: dict[str, Any] = {"job": 1, "track": 0, "tables": ["a", "b"]}
+    recording.feed(lines([
+        begun(),
+        {"event": "update-started", "time": 1001.0, **update, "expected_s": 1.0},
+        {"event": "table-staleness", "time": 1001.5, "table": "a", "staleness": 4.0, "bound": 9.0},
+        {"event": "update-finished", "time": 1003.0, **update, "seconds": 2.0, "rows": 70},
+        {"event": "table-staleness", "time": 1003.0, "table": "a", "staleness": 0.5, "bound": 9.0},
+        {"event": "update-started", "time": 1004.0, **update, "tables": ["b"], "expected_s": 1.0},
+    ]))  # fmt: skip
+    assert recording.state(2.0).units["a"].state is State.RUNNING
+    assert recording.state(3.5).units["a"].state is State.STALLED
+    assert (recording.state().units["a"].turns, recording.state().units["a"].rows_out) == (1, 70)
+    assert recording.state().units["b"].state is State.RUNNING
+    xs, ys = staleness(recording, recording.end)["a"]
+    assert list(zip(xs.tolist(), ys.tolist(), strict=True)) == [(1.5, 4.0), (3.0, 5.5), (3.0, 0.5), (4.0, 1.5)]
+    assert recording.bounds == {"a": 9.0}
 
 
 def test_every_kind_of_event_has_a_time_by_which_it_is_found() -> None:

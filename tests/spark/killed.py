@@ -58,13 +58,13 @@ def run(folder: Path, journal_folder: Path) -> None:
     journal.close()
 
 
-def kill_at(line: int) -> None:
+def kill_at(line: int, watched: tuple[str, ...] = WATCHED) -> None:
     """Kill this process when it has run so many lines of the code under test."""
     left = line
 
     def trace(frame: Any, event: str, _: Any) -> Any:
         nonlocal left
-        if frame.f_code.co_filename not in WATCHED:
+        if frame.f_code.co_filename not in watched:
             return None
         if event == "line":
             left -= 1
@@ -75,11 +75,11 @@ def kill_at(line: int) -> None:
     sys.settrace(trace)
 
 
-def in_child(work: Any, line: int) -> bool:
+def in_child(work: Any, line: int, watched: tuple[str, ...] = WATCHED) -> bool:
     """Do the work in a child that dies at a line; whether it died."""
     child = os.fork()
     if child == 0:
-        kill_at(line)
+        kill_at(line, watched)
         try:
             work()
         finally:

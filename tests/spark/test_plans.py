@@ -1,44 +1,48 @@
-"""Every plan of a workflow gives the same targets: its implementations asked of Spark, its sorters carried out."""
+"""Plans on Spark: what a sorter makes is used by those behind it, and every plan gives the same targets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from engine.events import LogReader, PlanChosen
 from engine.model.binding import Bound, bind
-from engine.model.file import load
-from engine.model.operator import Role, port_frame
+from engine.model.file import load, workflow_from
 from engine.operators import catalogue
-from engine.plan.apply import Applied, applied
 from engine.plan.constraints import constraints
-from engine.plan.costs import PaperCosts
+from engine.plan.costs import MeasuredCosts, PaperCosts
 from engine.plan.graph import graph_of
-from engine.plan.planner import Search, rank
+from engine.plan.planner import rank
 from engine.plan.rows import rows_of
-from engine.plan.space import Plan
-from engine.spark.sorted_staging import SETTINGS, SortedStage, in_order
-from engine.spark.tools import build
+from engine.spark.launch import launch
+from engine.spark.runner import RunSettings, ScheduleSettings
+from engine.spark.session import SparkSettings, lent
+from engine.spark.targets import FileDelivery
+from engine.store import MetadataStore
 from tests.end_to_end.helpers import WORKFLOWS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-FILE = WORKFLOWS / "plan_balanced.butterfly.yaml"
-TARGETS = {  # in DuckDB's words
-    "v": "SELECT r.A, r.B, r.C, p.total FROM r JOIN (SELECT A, sum(C) AS total FROM s GROUP BY A) p ON r.A = p.A WHERE r.A < 10000",
-    "z": "SELECT A, sum(total) FROM v GROUP BY A",
-    "w": "SELECT B, sum(total) FROM v GROUP BY B",
-}
+Rows = dict[str, list[tuple[Any, ...]]]
+Run = Callable[[Bound, str], dict[str, Any]]
+
+BALANCED = WORKFLOWS / "plan_balanced.butterfly.yaml"
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plan")
-    numbers = "SELECT (i * {0} % 15000)::INT AS A, (i % 37)::INT AS B, (i % 11)::INT AS C FROM range({1}) t(i)"
+    numbers = (
+        "SELECT (i * {0} % 15000)::INT AS A, (i % 37)::INT AS B, CASE WHEN i % 9 > 0 THEN (i % 11)::INT END AS C "
+        "FROM range({1}) t(i)"
+    )
     with duckdb.connect() as database:
         for name, factor, rows in (("r", 7919, 2_000), ("s", 104729, 3_000)):
             database.execute(f"COPY ({numbers.format(factor, rows)}) TO '{folder}/{name}.parquet' (FORMAT parquet)")
@@ -46,82 +50,209 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def expected(data: Path) -> dict[str, list[tuple[int, ...]]]:
-    with duckdb.connect() as database:
-        for name in ("r", "s"):
-            database.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{data}/{name}.parquet')")
-        for name, query in TARGETS.items():
-            database.execute(f"CREATE TABLE {name} AS {query}")
-        return {name: sorted(database.sql(f"SELECT * FROM {name}").fetchall()) for name in TARGETS}
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("store") / "store.db")
+
+
+@pytest.fixture(scope="module")
+def run(spark: SparkSession, store: str) -> Run:
+    """Runs a workflow by a plan on the shared session."""
+
+    def run(bound: Bound, plan: str, **more: Any) -> dict[str, Any]:
+        with lent(spark):
+            return launch(bound, RunSettings(SparkSettings("local[2]"), plan=plan, **more), store=store)
+
+    return run
+
+
+def balanced(data: Path, out: Path) -> Bound:
+    bound = bind(
+        load(BALANCED), catalogue(), parameters={"data_folder": str(data), "warehouse_folder": str(out)}
+    )  # fmt: skip
+    bound.raise_errors()
+    return bound
+
+
+def rows_in(bound: Bound) -> Rows:
+    """What every target holds, in an order that does not mind how it was written."""
+    found = {}
+    for node, operator in bound.operators.items():
+        if operator.name == "parquet_target":
+            path = bound.place().path(operator.path)  # type: ignore[attr-defined]
+            with duckdb.connect() as database:
+                rows = database.sql(f"SELECT * FROM read_parquet('{path}/*.parquet')").fetchall()
+            found[node] = sorted(rows, key=repr)
+    return found
+
+
+def plans_of(bound: Bound, top: int) -> list[str]:
+    """The cheapest plans by both models."""
+    found: dict[str, None] = {}
+    for model in (PaperCosts(), MeasuredCosts()):
+        ranking = rank(graph_of(bound, rows_of(bound)), model, constraints(planning=bound.workflow.plan), top)
+        found.update(dict.fromkeys(map(ranking.signature, ranking.plans)))
+    return list(found)
 
 
 @pytest.fixture
-def session(spark: SparkSession) -> Iterator[SparkSession]:
-    before = {name: spark.conf.get(name, None) for name in SETTINGS}
-    for name, value in SETTINGS.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, old in before.items():
-        spark.conf.unset(name) if old is None else spark.conf.set(name, old)
+def executed(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What Spark was to do for each target that was loaded."""
+    found: dict[str, str] = {}
+    write = FileDelivery.write
+
+    def noting(self: FileDelivery, frame: Any) -> None:
+        found[self.node] = frame._jdf.queryExecution().executedPlan().toString()
+        write(self, frame)
+
+    monkeypatch.setattr(FileDelivery, "write", noting)
+    return found
 
 
-def plans(bound: Bound) -> list[tuple[Applied, Plan]]:
-    """The cheapest plan with each join, and for each join the one with the most sorters."""
-    graph = graph_of(bound, rows_of(bound))
-    ranking = rank(graph, PaperCosts(), constraints(planning=bound.workflow.plan), 200, Search.EXHAUSTIVE)
-    assert len(ranking.plans) == 180
-    chosen: dict[tuple[str, bool], Plan] = {}
-    for plan in ranking.plans:
-        way = plan.implementations["3"]
-        chosen.setdefault((way, False), plan)
-        most = chosen.get((way, True))
-        if most is None or len(plan.sorters) > len(most.sorters):
-            chosen[way, True] = plan
-    return [(applied(graph, plan), plan) for plan in chosen.values()]
+def test_what_a_sorter_makes_is_used_and_told(run, spark, data, store, executed, tmp_path):
+    before = dict(spark.conf.getAll)
+    bound = balanced(data, tmp_path / "none")
+    summary = run(bound, "none")
+    assert summary["plan"] is None
+    assert "Exchange" in executed["Z"]
+    expected = rows_in(bound)
+    assert min(map(len, expected.values())) > 0
+
+    signature = "((R.1.1_3(A))//(S.2@SO.P.P!(A))).3@MJ.V.V!(A).((4@SO.Z)//(5@SO.W))"
+    planned = balanced(data, tmp_path / "planned")
+    summary = run(planned, signature)
+    assert rows_in(planned) == expected
+    assert dict(spark.conf.getAll) == before  # the session is lent: it and its catalogue are left as they were
+    assert spark.catalog.listTables() == []
+    assert "Exchange" not in executed["Z"]  # the rows of V are divided and sorted by A
+    assert "SortAggregate" in executed["Z"]
+    assert " Sort " not in executed["Z"]
+    assert "SortAggregate" in executed["W"]  # sort-based, as the signature says: sorted on its way in
+    assert " Sort " in executed["W"]
+    join = executed["V"]
+    assert join.count("Exchange") == join.count("Sort [") == 1  # of R's rows, on the edge; P comes in order
+    assert "SortMergeJoin" in join
+
+    assert summary["plan"]["signature"] == signature
+    assert summary["plan"]["model"] == "measured"
+    assert [sorter["position"] for sorter in summary["plan"]["sorters"]] == ["P!", "1_3", "V!"]
+    events = list(LogReader(Path(summary["folder"]) / "events.jsonl"))
+    (told,) = (event for event in events if isinstance(event, PlanChosen))
+    assert told.signature == signature
+    assert told.implementations["3"] == "MJ"
+    with MetadataStore(store) as opened:
+        assert signature in {plan.signature for plan in opened.list_plans(bound.name)}
+        record = opened.get_run(summary["run"])
+    assert record is not None
+    assert record.summary["plan"]["signature"] == signature
 
 
-def carry_out(spark: SparkSession, bound: Bound, plan: Applied, folder: Path) -> dict[str, list[tuple[int, ...]]]:
-    """Node after node, every recordset staged, sorted where the plan says so."""
-    held: dict[tuple[str, str], DataFrame] = {}
-    stages: list[SortedStage] = []
-    place = bound.place()
-    try:
-        for node in bound.order:
-            operator = bound.operators[node]
-            inputs: dict[str, list[DataFrame]] = {}
-            for link in bound.incoming.get(node, ()):
-                frame = held[link.source, link.source_port]
-                order = plan.passed.get((link.source, link.target))
-                inputs.setdefault(link.target_port, []).append(in_order(frame, order) if order else frame)
-            if operator.role in (Role.TARGET, Role.STAGING):
-                rows = inputs["in"][0]
-            else:
-                built = build(operator, inputs, spark, place)
-                for port in operator.output_ports():
-                    held[node, port.name] = port_frame(built, port.name)
-                if operator.role is Role.ACTIVITY:
-                    continue
-                rows = held[node, "out"]
-            if node in plan.staged:
-                stages.append(SortedStage(f"papilio_{node}", folder / node, plan.staged[node], 4))
-                stages[-1].write(rows)
-                rows = stages[-1].read(spark)
-            held[node, "out"] = rows
-        return {name: sorted(map(tuple, held[name.upper(), "out"].collect())) for name in TARGETS}
-    finally:
-        for stage in stages:
-            stage.delete(spark)
+def test_rows_that_travel_in_packs_have_implementations_but_no_sorters(run, data, tmp_path):
+    from engine.errors import BadInput
+    from engine.partition.granularity import Granularity
+
+    packs = ScheduleSettings(granularity=Granularity.SUBFLOW)
+    with pytest.raises(BadInput, match="rows that travel in packs"):
+        run(balanced(data, tmp_path), "((R.1)//(S.S!(A).2@SO.P)).3@HJ.V.((4@SO.Z)//(5@SO.W))", schedule=packs)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------- every plan gives the same targets
 
 
 @pytest.mark.slow
-def test_every_plan_gives_the_rows_that_duckdb_gives(session, data, expected, tmp_path):
-    parameters = {"data_folder": str(data), "warehouse_folder": str(tmp_path)}
-    bound = bind(load(FILE), catalogue(), parameters=parameters)
-    bound.raise_errors()
-    found = plans(bound)
-    assert {plan.implementations["3"] for _, plan in found} == {"MJ", "HJ", "SMJ", "NL"}
-    assert max(len(plan.sorters) for _, plan in found) == 5
-    for asked, plan in found:
-        planned = bind(load(FILE), catalogue(), parameters=parameters, settings=asked.settings)
-        planned.raise_errors()
-        assert carry_out(session, planned, asked, tmp_path / str(plan.number % 10**9)) == expected, plan.implementations
+def test_every_published_plan_gives_the_same_targets(run, data, tmp_path):
+    bound = balanced(data, tmp_path / "none")
+    run(bound, "none")
+    expected = rows_in(bound)
+    for number, signature in enumerate(plans_of(bound, 10)):
+        planned = balanced(data, tmp_path / str(number))
+        run(planned, signature)
+        assert rows_in(planned) == expected, signature
+
+
+_CONDITIONS = st.sampled_from(["A < 9000", "B > 5", "C IS NOT NULL", "A >= 100 AND A < 14000"])
+_GROUPS = st.sampled_from([["A"], ["B"], ["A", "B"], ["B", "C"], ["C"]])
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> dict[str, Any]:
+    """A small butterfly: one or two sources, cleansed, perhaps joined, a body, and views of it and of each other."""
+
+    def aggregate(group: list[str], total: str) -> dict[str, Any]:
+        measures = [{"name": "total", "expression": f"sum({total})"}, {"name": "least", "expression": f"min({total})"}]
+        return {"operator": "aggregate", "settings": {"group": group, "aggregates": measures}}
+
+    def source(name: str) -> dict[str, Any]:
+        columns = {"A": "int", "B": "int", "C": "int"}
+        settings = {"path": f"${{data}}/{name}.parquet", "columns": columns}
+        return {"operator": "parquet_source", "settings": settings, "hints": {"rows": 2_000}}
+
+    nodes: dict[str, Any] = {"R": source("r"), "V": {"operator": "parquet_target", "settings": {"path": "${out}/v"}}}
+    edges = []
+    nodes["f"] = {"operator": "filter", "settings": {"condition": draw(_CONDITIONS)}}
+    edges.append(("R", "f"))
+    last = "f.match"
+    if draw(st.booleans()):
+        nodes["S"] = source("s")
+        nodes["g"] = aggregate(["A"], "B")
+        edges.append(("S", "g"))
+        side = "g"
+        if draw(st.booleans()):
+            nodes["P"] = {"operator": "staging"}
+            edges.append(("g", "P"))
+            side = "P"
+        kind = draw(st.sampled_from(["inner", "left"]))
+        settings = {"keys": [{"left": "A"}], "kind": kind, "right_suffix": "_2"}
+        nodes["j"] = {"operator": "join", "settings": settings}
+        edges += [(last, "j.left"), (side, "j.right")]
+        last = "j"
+    edges.append((last, "V"))
+    for number in range(draw(st.integers(1, 3))):
+        view = f"v{number}"
+        nodes[view] = aggregate(draw(_GROUPS), "B")
+        nodes[f"W{number}"] = {"operator": "parquet_target", "settings": {"path": f"${{out}}/w{number}"}}
+        edges += [("V", view), (view, f"W{number}")]
+    return {
+        "papilio": 1,
+        "name": "random",
+        "parameters": {"data_folder": "", "warehouse_folder": ""},
+        "roots": {"data": "${data_folder}", "out": "${warehouse_folder}"},
+        "nodes": nodes,
+        "edges": [{"from": one, "to": other} for one, other in edges],
+    }
+
+
+def check_plans(run: Run, data: Path, out: Path, document: dict[str, Any], chosen: Callable[[list[str]], str]) -> None:
+    """No plan, the best one and a chosen one: the same rows."""
+    answers = {}
+    signature = ""
+    for number, plan in enumerate(("none", "best", "chosen")):
+        folder = {"data_folder": str(data), "warehouse_folder": str(out / str(number))}
+        bound = bind(workflow_from(document, "random"), catalogue(), parameters=folder)
+        bound.raise_errors()
+        if plan == "chosen":
+            plan = signature = chosen(plans_of(bound, 60))
+        run(bound, plan)
+        answers[number] = rows_in(bound)
+    assert answers[0] == answers[1]
+    assert answers[0] == answers[2], signature
+
+
+_AGAIN = settings(
+    max_examples=1, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+@given(document=documents(), chance=st.randoms(use_true_random=False))
+@_AGAIN
+def test_a_random_workflow_has_the_same_targets_whatever_its_plan(run, data, tmp_path_factory, document, chance):
+    check_plans(run, data, tmp_path_factory.mktemp("random"), document, chance.choice)
+
+
+@pytest.mark.slow
+@given(document=documents(), chance=st.randoms(use_true_random=False))
+@settings(_AGAIN, max_examples=25)
+def test_many_random_workflows_have_the_same_targets_whatever_their_plans(
+    run, data, tmp_path_factory, document, chance
+):
+    check_plans(run, data, tmp_path_factory.mktemp("random"), document, chance.choice)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engine.model.physical import Key, ordered_by
+from engine.plan.apply import Layout
 from engine.spark.sorted_staging import SETTINGS, SortedStage, in_order
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def rows(session: SparkSession) -> DataFrame:
 
 @pytest.fixture
 def staged(session: SparkSession, rows: DataFrame, tmp_path: Path) -> Iterator[SortedStage]:
-    stage = SortedStage("papilio_staged", tmp_path / "staged", ordered_by("A", "B"), 4)
+    stage = SortedStage("papilio_staged", tmp_path / "staged", Layout(ordered_by("A", "B"), 1), 4)
     stage.write(rows)
     yield stage
     stage.delete(session)
@@ -59,7 +60,7 @@ def test_aggregates_over_the_order_or_its_beginning_need_no_exchange_and_no_sort
 
 
 def test_a_merge_join_of_two_sorted_recordsets_needs_neither(session, staged, rows, tmp_path):
-    other = SortedStage("papilio_other", tmp_path / "other", ordered_by("A"), 4)
+    other = SortedStage("papilio_other", tmp_path / "other", Layout(ordered_by("A"), 1), 4)
     small = rows.where("id < 3000").select("A", "C")
     other.write(small)
     try:
@@ -86,7 +87,7 @@ def test_each_bucket_is_one_file_in_order(session, staged):
 
 def test_a_filter_on_the_sorted_column_skips_row_groups(session, tmp_path):
     rows = session.range(200_000).selectExpr("(id * 7919) % 200000 AS A", "uuid() AS filler")
-    stage = SortedStage("papilio_wide", tmp_path / "wide", ordered_by("A"), 1)
+    stage = SortedStage("papilio_wide", tmp_path / "wide", Layout(ordered_by("A"), 1), 1)
     session.conf.set("parquet.block.size", "1048576")
     try:
         stage.write(rows)
@@ -118,11 +119,14 @@ def test_a_filter_on_the_sorted_column_skips_row_groups(session, tmp_path):
 
 
 def test_rows_between_two_activities_are_divided_and_sorted_once(session, rows):
-    frame = in_order(rows, ordered_by("A", "B")).groupBy("A", "B").sum("id")
-    assert executed(frame).count("Exchange") == 1  # Spark leaves the sort out where it hashes the groups anyway
+    frame = in_order(rows, Layout(ordered_by("A", "B"), 1), 4).groupBy("A", "B").sum("id")
+    assert executed(frame).count("Exchange") == executed(frame).count("Sort [") == 1
+    assert "SortAggregate" in executed(frame)
     assert sorted(frame.collect()) == sorted(rows.groupBy("A", "B").sum("id").collect())
     other = rows.where("id < 3000").select("A", "C")
-    joined = in_order(rows, ordered_by("A")).join(in_order(other, ordered_by("A")).hint("merge"), "A")
+    joined = in_order(rows, Layout(ordered_by("A"), 1), 4).join(
+        in_order(other, Layout(ordered_by("A"), 1), 4).hint("merge"), "A"
+    )
     assert executed(joined).count("Exchange hashpartitioning") == 2
     assert executed(joined).count("Sort [") == 2
     assert joined.count() == rows.join(other, "A").count()
@@ -131,7 +135,7 @@ def test_rows_between_two_activities_are_divided_and_sorted_once(session, rows):
 def test_a_descending_order_is_kept_in_the_files(session, rows, tmp_path):
     from pyarrow import parquet
 
-    stage = SortedStage("papilio_down", tmp_path / "down", (Key("id", descending=True),), 2)
+    stage = SortedStage("papilio_down", tmp_path / "down", Layout((Key("id", descending=True),), 1), 2)
     stage.write(rows)
     assert not stage.is_bucketed
     for file in stage.folder.glob("*.parquet"):
@@ -139,3 +143,12 @@ def test_a_descending_order_is_kept_in_the_files(session, rows, tmp_path):
         assert values == sorted(values, reverse=True)
     assert stage.read(session).count() == ROWS
     stage.delete(session)
+
+
+def test_what_another_session_had_sorted_is_known_again(session, staged, rows):
+    staged.forget(session)
+    staged.restore(session, rows.schema)
+    frame = staged.read(session).groupBy("A", "B").sum("id")
+    assert "Exchange" not in executed(frame)
+    assert "SortAggregate" in executed(frame)
+    assert sorted(frame.collect()) == sorted(rows.groupBy("A", "B").sum("id").collect())

@@ -7,11 +7,12 @@ import pytest
 from engine.errors import BadInput
 from engine.model.binding import bind
 from engine.model.file import load
-from engine.model.workflow import Planning
+from engine.model.workflow import Hints, Planning
 from engine.operators import catalogue
 from engine.store import MetadataStore
 from engine.store.plans import plan_for_run, remember_plan
 from tests.end_to_end.helpers import WORKFLOWS
+from tests.plan.test_apply import fork
 from tests.plan.test_workflow import bound_of, node, source, target
 
 
@@ -69,11 +70,39 @@ def test_no_plan_and_a_given_one_are_taken_at_their_word(tmp_path):
 def test_a_plan_is_kept_with_its_workflow(tmp_path):
     store = str(tmp_path / "store.db")
     bound = bind(load(WORKFLOWS / "plan_balanced.butterfly.yaml"), catalogue())
-    plan = plan_for_run(bound, url=store, costs="paper")
+    text = "((R.1.1_3(A))//(S.2@SO.P)).3@MJ.V.((4@SO.Z)//(5@SO.W))"
+    plan = plan_for_run(bound, text, store)
     assert plan is not None
     remember_plan(bound, plan, store)
     with MetadataStore(store) as kept:
         (record,) = kept.list_plans("plan_balanced", bound.workflow.content_hash())
-    assert round(record.cost) == 2_560_021
-    assert record.signature == "((R.1.1_3(A))//(S.2@SO.P)).3@MJ.V.((4@SO.Z)//(5@SO.W))"
-    assert round(sum(line["cost"] for line in record.document["lines"])) == 2_560_021
+    assert record.signature == text
+    assert record.document["model"] == "measured"
+    assert record.cost > 0
+    assert sum(line["cost"] for line in record.document["lines"]) == pytest.approx(record.cost)
+
+
+def test_sorters_are_taken_where_fine_views_read_one_body_and_not_where_their_rows_are_assumed(tmp_path):
+    store = str(tmp_path / "store.db")
+    chosen = plan_for_run(fork(), url=store)
+    assert chosen is not None
+    assert list(chosen.applied.staged) == ["v"]
+    assert "v!(a," in chosen.signature
+    assert [sorter["position"] for sorter in chosen.told()["sorters"]] == ["v!"]
+    in_packs = plan_for_run(fork(), url=store, sorters=False)
+    assert in_packs is not None
+    assert not in_packs.applied.has_sorters
+    assumed = fork()
+    assumed.workflow.nodes["f"].hints = None
+    guessed = plan_for_run(assumed, url=store)
+    assert guessed is not None
+    assert not guessed.applied.has_sorters
+    assert guessed.left == ("x", "y", "z")
+
+
+def test_a_sorter_whose_rows_would_go_to_few_parts_is_not_taken(tmp_path):
+    bound = fork()
+    bound.workflow.nodes["x"].hints = Hints(rows=3)  # three values of a: at most three tasks would have work
+    chosen = plan_for_run(bound, url=str(tmp_path / "store.db"))
+    assert chosen is not None
+    assert chosen.applied.staged == {}

@@ -9,6 +9,7 @@ import pyqtgraph as pg
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox
 
+from designer.monitor.panel import NORMAL
 from designer.monitor.player import Player
 from designer.monitor.plot import MARK, TimePlot
 from designer.monitor.units import measure_text
@@ -16,7 +17,7 @@ from designer.text import tr
 from designer.theme.theme import theme
 from engine.recording.series import MEASURES, Figures, Memory, figures, memory
 
-SHOWN = 7  # queues with a colour of their own; the others are one
+SHOWN = 7  # queues with a colour of their own, four for the back row; the others are one
 OTHERS = "others"
 STYLES = ("stacked", "lines", "total")
 
@@ -111,8 +112,8 @@ class MemoryPanel(TimePlot):
         else:
             self.say("")
         shown = self._chosen(found) if style != "total" else {}
-        self._draw_queues(found, shown, style)
-        dense = len(found.times) > self.pixels / 3  # a broad line over a zigzag costs much and shows nothing
+        dense = len(found.times) > self.pixels / 3  # smooth edges of a zigzag cost much and show nothing
+        self._draw_queues(found, shown, style, dense)
         self.total.opts["antialias"] = not dense
         self.total.setPen(self.pen(theme().text, 1.0 if dense and self.scale == 1 else 1.8))
         self.total.setData(found.times, found.total)
@@ -146,13 +147,14 @@ class MemoryPanel(TimePlot):
         ranked = sorted(found.queues, key=lambda name: -float(found.queues[name].max()))
         if self.ranking:  # that of several runs, so that the same queues have a colour in each
             ranked = [name for name in self.ranking if name in found.queues]
-        kept = set(ranked[:SHOWN])
+        most = SHOWN if self.scale == NORMAL or self.ranking else 4
+        kept = set(ranked[:most])
         shown = {name: values for name, values in found.queues.items() if name in kept}
-        if len(ranked) > SHOWN:
-            shown[OTHERS] = np.sum([found.queues[name] for name in ranked[SHOWN:]], axis=0)
+        if len(ranked) > most:
+            shown[OTHERS] = np.sum([found.queues[name] for name in ranked[most:]], axis=0)
         return shown
 
-    def _draw_queues(self, found: Memory, shown: dict[str, Any], style: str) -> None:
+    def _draw_queues(self, found: Memory, shown: dict[str, Any], style: str, dense: bool) -> None:
         colors = theme()
         below = np.zeros(len(found.times))
         for curve in self.curves.values():
@@ -165,6 +167,7 @@ class MemoryPanel(TimePlot):
                 self.plot.addItem(curve, ignoreBounds=True)
             color = colors.faint if name == OTHERS else self.colours.queue(name)
             curve.setVisible(True)
+            curve.opts["antialias"] = not dense
             if style == "stacked":
                 below = below + values
                 curve.setPen(None)
@@ -201,6 +204,7 @@ class MemoryPanel(TimePlot):
         return top
 
     def _draw_spills(self, recording: Any, found: Memory) -> None:
+        self.spilled.setVisible(bool(recording.spills))
         times = np.array([spill.time for spill in recording.spills])
         ys = np.interp(times, found.times, found.total) if len(found.times) and len(times) else np.zeros(len(times))
         self.spilled.setData(times, ys)

@@ -1,0 +1,64 @@
+"""Each stage's measure as a share of its limit, which is one line for all (elastic, section 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyqtgraph as pg
+from PySide6.QtCore import Qt
+
+from designer.monitor.player import Player
+from designer.monitor.scaled import ScaledPlot
+from designer.text import tr
+from designer.theme.theme import theme
+
+_MOST = 3.0  # times the limit; beyond that only that it is far too much matters
+
+
+class LimitsPanel(ScaledPlot):
+    """How near every stage is to its limit, and what the scaler did about it."""
+
+    name = "limits"
+    title = "Limits"
+    order = 62
+    what = "Extraction time, queue, buffer memory, data rate and load time, each as a share of its limit"
+
+    def __init__(self, player: Player) -> None:
+        super().__init__(player)
+        self.limit = pg.InfiniteLine(
+            1.0, angle=0, label=tr("limit"), labelOpts={"position": 0.02, "anchors": [(0, 1), (0, 1)]}
+        )
+        self.plot.addItem(self.limit, ignoreBounds=True)
+        self.restyle()
+
+    def restyle(self) -> None:
+        super().restyle()
+        self.values.write = lambda value: f"{value:.0%}"
+        self.name_axis("left", tr("share of the limit"))
+        if hasattr(self, "limit"):
+            self.limit.setPen(self.pen(theme().error, 1.6, Qt.PenStyle.DashLine))
+            self.limit.label.setColor(theme().error)
+            self.limit.label.setFont(self.font_of(12))
+
+    def values_of(self, stage: str) -> list[float]:
+        return self.series.shares.get(stage, [])
+
+    def draw_elastic(self, recording: Any, start: float, stop: float) -> None:
+        top = self.draw_stages(start, stop, pg.PlotDataItem)
+        self.set_top(min(max(top, 1.1), _MOST))
+        place = max(self.series.place(self.player.at), 0)
+        now = {stage: values[place] for stage, values in self.series.shares.items() if place < len(values)}
+        worst = max(now, key=now.__getitem__, default="")
+        over = sum(share > 1 for share in now.values())
+        self.headline_of(
+            (f"{now.get(worst, 0.0):.0%}", tr("of its limit: {0}", worst)),
+            (f"{over}", tr("of {0} stages above their limit", len(now))),
+        )
+        self.key_of(*((self.colour_of(stage), self._words(stage)) for stage in self.series.shares))
+
+    def _words(self, stage: str) -> str:
+        facts = self.series.limit(stage)
+        return f"{stage}: {facts['measure']}, {facts['limit']:,g} {facts['unit']}"
+
+
+PANEL = LimitsPanel

@@ -1,0 +1,55 @@
+"""Extraction, live: rows made before are replayed at the asked rate, as row packs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from engine.errors import BadInput
+from engine.schedule.queues import Pack
+from engine.spark.packs import PackStore
+
+
+class Replay:
+    """The rows of a Parquet file, over and over, in packs. It counts what it gave."""
+
+    def __init__(self, file: Path, store: PackStore, pack_rows: int) -> None:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        table = parquet.read_table(file)
+        if not table.num_rows:
+            raise BadInput(f"{file}: has no rows to replay")
+        # Spark reads plain strings; a generator may have written views.
+        fields = [field.with_type(pa.string()) if field.type == pa.string_view() else field for field in table.schema]
+        self._table = table.cast(pa.schema(fields)).combine_chunks()
+        self._store = store
+        self._pack_rows = pack_rows
+        self._at = 0
+        self.generated = 0
+        self.rounds = 0  # how often the file began anew
+
+    def take(self, rows: int) -> list[Pack]:
+        """The next rows, in packs that one holds."""
+        packs = []
+        while rows > 0:
+            piece = self._table.slice(self._at, min(rows, self._pack_rows))
+            packs.append(self._written(piece))
+            rows -= piece.num_rows
+            self._at += piece.num_rows
+            if self._at == self._table.num_rows:
+                self._at = 0
+                self.rounds += 1
+        return packs
+
+    def _written(self, piece: Any) -> Pack:
+        from pyarrow import parquet
+
+        folder = self._store.new_folder(piece.nbytes)
+        folder.mkdir()
+        file = folder / "rows.parquet"
+        parquet.write_table(piece, file, compression="none", use_dictionary=False, store_schema=False)
+        pack = self._store.adopt(file, piece.num_rows, 1)
+        folder.rmdir()
+        self.generated += piece.num_rows
+        return pack

@@ -1,0 +1,191 @@
+"""Physical plans on Spark: the best one beside no planning, beside Spark's own choice, and beside the paper's best one.
+
+All load the same targets. Without planning the workflow is cut into units and staged as always, and Spark chooses how
+to join and to group; Spark's own choice is the exported script, where it has the whole workflow to itself. What is
+known of the rows comes from one run before the contest, as it would for a workflow that runs every night.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.experiments.bench import Options, Report
+from engine.experiments.contest import ENDING, SHIPPED, Contest, Entry, contest
+from engine.experiments.data import generate_tpch
+
+SCALE = 0.3
+ROUNDS = 2
+SLOWER = 1.03  # the most that a plan may take of what no plan takes
+FASTER = 1.1  # clearly faster
+WRONG = 1.15  # a prediction that is further off than that, in either way, is wrong
+
+BEST, NONE, SPARK, PAPER = "best plan", "no planning", "Spark's own choice", "the paper's best plan"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A shipped workflow, and whether the paper says that sorters pay on it."""
+
+    workflow: str
+    title: str
+    sorters_pay: bool
+
+
+CASES = (
+    Case("order_fork", "fork of fine views", sorters_pay=True),
+    Case("fork", "fork of coarse views", sorters_pay=False),
+    Case("butterfly_fig5", "balanced butterfly", sorters_pay=False),
+)
+
+
+def benchmark(options: Options) -> Report:
+    """Run two forks and a balanced butterfly on TPC-H by the best plan, by none, by Spark's and by the paper's."""
+    scale = options.scale or SCALE
+    data = options.folder / f"tpch-{scale:g}"
+    options.say(f"TPC-H scale {scale:g}: lineitem and partsupp")
+    generate_tpch(data, scale, tables=("lineitem", "partsupp"))
+    with contest(options) as here:
+        here.report.facts["scale"] = scale
+        for case in CASES:
+            _hold(here, case, data)
+        _conclude(here)
+        return here.report
+
+
+def _named(case: Case, name: str) -> str:
+    return f"{case.title}: {name}"
+
+
+def _hold(here: Contest, case: Case, data: Path) -> None:
+    """One workflow by every plan. Before it one run without a plan, by which its rows are known."""
+    here.options.say(f"{case.title}: a run that counts the rows")
+    before = here.folder / "before"
+    before.mkdir(exist_ok=True)
+    here.papilio(case.workflow, data, plan="none")(before)
+    plans = _plans(here, case, data)
+    here.report.facts[case.title] = plans.facts()
+    entries = [
+        Entry(_named(case, BEST), here.papilio(case.workflow, data, plan="best"), case.workflow),
+        Entry(_named(case, NONE), here.papilio(case.workflow, data, plan="none"), case.workflow),
+        Entry(_named(case, SPARK), _script(here, case, data), case.workflow),
+    ]
+    if plans.paper != plans.best:
+        entries.append(Entry(_named(case, PAPER), here.papilio(case.workflow, data, plan=plans.paper), case.workflow))
+    here.hold(entries)
+
+
+@dataclass(frozen=True)
+class _Plans:
+    """The plans of a workflow, and what the measured model says of them."""
+
+    best: str
+    paper: str
+    best_cost: float  # all costs in that in which plans differ
+    none_cost: float  # of the cheapest plan without sorters, which is what Spark would do by itself at best
+    paper_cost: float
+
+    @property
+    def predicted(self) -> float:
+        """How many times as much no planning costs as the best plan."""
+        return self.none_cost / self.best_cost
+
+    def facts(self) -> dict[str, Any]:
+        """For the report."""
+        return {
+            "best plan": self.best,
+            "the paper's best plan": self.paper,
+            "predicted: no planning / best": round(self.predicted, 2),
+            "predicted: paper's / best": round(self.paper_cost / self.best_cost, 2),
+        }
+
+
+def _plans(here: Contest, case: Case, data: Path) -> _Plans:
+    from engine.plan.constraints import constraints
+    from engine.plan.costs import PaperCosts, units
+    from engine.plan.graph import Offered, graph_of
+    from engine.plan.planner import only, rank
+    from engine.store.plans import differing, plan_for_run
+    from engine.store.statistics import known_rows
+
+    bound = _bound(here, case, data, here.folder)
+    chosen = plan_for_run(bound, "best", here.store)
+    assert chosen is not None
+    model = chosen.model
+    asked = constraints(planning=bound.workflow.plan)
+    graph = graph_of(bound, known_rows(bound, here.store))
+    without = rank(chosen.ranking.space.graph, model, asked, 1, offered=Offered.NONE)
+    ranking = rank(graph, PaperCosts(), asked, 1)
+    paper = ranking.signature(ranking.best)
+    priced = only(paper, graph, model, asked)
+    costs = (units(differing(one)) for one in (chosen.ranking, without, priced))
+    return _Plans(chosen.signature, paper, *costs)
+
+
+def _bound(here: Contest, case: Case, data: Path, out: Path) -> Any:
+    from engine.model.binding import bind
+    from engine.model.file import load
+    from engine.operators import catalogue
+    from engine.store.sources import SourceSchemas
+
+    folders = {"data_folder": str(data), "warehouse_folder": str(out)}
+    file = load(SHIPPED / f"{case.workflow}{ENDING}")
+    bound = bind(file, catalogue(), parameters=folders, discover=SourceSchemas(here.store).discover)
+    bound.raise_errors()
+    return bound
+
+
+def _script(here: Contest, case: Case, data: Path) -> Callable[[Path], None]:
+    """The exported script, run in the session that is open."""
+
+    def run(out: Path) -> None:
+        from engine.spark.export import export_pyspark
+
+        bound = _bound(here, case, data, out)
+        names: dict[str, Any] = {"__name__": case.workflow, "__file__": str(out / "script.py")}
+        exec(compile(export_pyspark(bound), f"{case.workflow}.py", "exec"), names)
+        names["main"]()
+
+    return run
+
+
+def _conclude(here: Contest) -> None:
+    report = here.report
+    for case in CASES:
+        best = _named(case, BEST)
+        for other in (NONE, SPARK):
+            ratio = here.compare(best, _named(case, other))
+            text = f"{case.title}: the best plan takes at most {SLOWER:.2f} times as long as {other}"
+            report.claim(text, ratio is not None and ratio <= SLOWER, _ratios(here, best, _named(case, other)))
+        if case.sorters_pay:
+            text = f"{case.title}: sorters pay, the best plan is clearly faster than no planning"
+            here.at_least(text, _named(case, NONE), best, FASTER)
+        here.compare(_named(case, PAPER), best)
+    wrong = [line for case in CASES for line in _wrong(here, case)]
+    report.facts["the measured model predicts wrongly"] = wrong or "nowhere"
+
+
+def _ratios(here: Contest, best: str, other: str) -> str:
+    """Wall time, and processor time, which other programs on the machine disturb less."""
+    if not here.report.finished(best, other):
+        return "not measured"
+    one, two = here.report.contenders[best], here.report.contenders[other]
+    spent = one.figure("processor_s") / two.figure("processor_s")
+    return f"{one.median / two.median:.2f} of its seconds, {spent:.2f} of its processor time"
+
+
+def _wrong(here: Contest, case: Case) -> list[str]:
+    """Where what was measured is not what was predicted. Reading and writing are in no prediction."""
+    best, found = _named(case, BEST), []
+    facts = here.report.facts[case.title]
+    for other, key in ((NONE, "predicted: no planning / best"), (PAPER, "predicted: paper's / best")):
+        if not here.report.finished(best, _named(case, other)):
+            continue
+        one, two = here.report.contenders[_named(case, other)], here.report.contenders[best]
+        measured = one.figure("processor_s") / two.figure("processor_s")
+        predicted = facts[key]
+        if not 1 / WRONG <= measured / predicted <= WRONG:
+            found.append(f"{case.title}: {other} / best is {measured:.2f} of processor time, predicted {predicted:.2f}")
+    return found

@@ -1,0 +1,242 @@
+"""A streaming warehouse of asked size for benchmarks: three hierarchies, two classes of periods, a load to order."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from engine.model.binding import Bound, bind
+from engine.model.file import load, save
+from engine.model.workflow import Workflow
+from engine.operators import catalogue
+from engine.operators.streams import MICROS, Stream
+from engine.partition.tables import TablePlan, tables_of
+from engine.spark.stream_feeds import feed_of
+from engine.spark.stream_store import RecentRows, TableStore
+from engine.spark.stream_update import Updater
+
+TABLES = 30
+FAST_S = 1.0
+FAST_ROWS_PER_S = 50.0
+FAST_BOUND_S, SLOW_BOUND_S = 10.0, 3.0  # the second in periods
+HASHES = 12  # of each slow record, so that its cost is Spark's own work and not moving it
+TRIES, NEAR = 4, 0.03  # to find a load, and how near to the wanted share it has to be
+FAST, SLOW = ("fast",), ("slow", "bulk")
+
+
+@dataclass(frozen=True)
+class Load:
+    """How many tables are fast, how often the slow ones get data, and how much."""
+
+    fast_tables: int
+    slow_s: float
+    slow_rows_per_s: float
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The tables of each hierarchy."""
+        rest = TABLES - self.fast_tables
+        return {"fast": self.fast_tables, "slow": rest - rest // 2, "bulk": rest // 2}
+
+
+def described(load_: Load, folder: Path) -> Bound:
+    """The warehouse as a workflow: in each hierarchy a base table, views over it, and views over the first view."""
+    nodes: dict[str, Any] = {}
+    edges: list[dict[str, str]] = []
+    for name, size in load_.sizes.items():
+        fast = name in FAST
+        period = FAST_S if fast else load_.slow_s
+        _hierarchy(nodes, edges, name, size, period, FAST_ROWS_PER_S if fast else load_.slow_rows_per_s, fast)
+    document = {
+        "papilio": 1,
+        "name": "stream-bench",
+        "roots": {"out": str(folder / "tables")},
+        "nodes": nodes,
+        "edges": edges,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "stream.butterfly.yaml"
+    save(Workflow.model_validate(document), file)
+    bound = bind(load(file), catalogue())
+    bound.raise_errors()
+    return bound
+
+
+def _hierarchy(
+    nodes: dict[str, Any], edges: list[dict[str, str]], name: str, size: int, period: float, rate: float, fast: bool
+) -> None:
+    weigh = {
+        "priority": round(30 / period, 3),  # so that all weigh the same at the end of their periods, as in section 4.6
+        "partition_s": 10 * period,
+        "staleness_bound_s": FAST_BOUND_S if fast else SLOW_BOUND_S * period,
+    }
+    columns = {"key": "CAST(id % 16 AS INT)", "value": "id % 1000"}
+    nodes[f"{name}_stream"] = {
+        "operator": "generator_stream",
+        "settings": {"period_s": period, "rows_per_s": rate, "columns": columns},
+    }
+    hard = "CAST(id AS STRING)"
+    for _ in range(0 if fast else HASHES):
+        hard = f"sha2({hard}, 256)"
+    base = f"{name}_0"
+    nodes[f"{name}_clean"] = {"operator": "filter", "settings": {"condition": f"{hard} <> ''"}}
+    nodes[base] = {"operator": "stream_table", "settings": {"path": f"${{out}}/{base}", "time_column": "ts", **weigh}}
+    edges += [{"from": f"{name}_stream", "to": f"{name}_clean"}, {"from": f"{name}_clean.match", "to": base}]
+    for number in range(1, size):
+        view, source = f"{name}_{number}", base if number <= 2 * size // 3 else f"{name}_1"
+        if source == base:
+            condition = hard.replace("CAST(id AS STRING)", f"CAST(id + {number} AS STRING)") + " <> ''"
+            nodes[f"{view}_part"] = {"operator": "filter", "settings": {"condition": condition}}
+            nodes[f"{view}_view"] = {
+                "operator": "materialized_view",
+                "settings": {
+                    "group": ["bucket", "key"],
+                    "refresh": "incremental",
+                    "aggregates": [
+                        {"name": "n", "expression": "count(*)"},
+                        {"name": "total", "expression": "sum(value)"},
+                    ],
+                },
+            }
+            nodes[f"{view}_time"] = {"operator": "time_bucket", "settings": {"column": "ts", "every_s": period}}
+            chain = [source, f"{view}_part", f"{view}_time", f"{view}_view", view]
+        else:
+            nodes[f"{view}_part"] = {"operator": "filter", "settings": {"condition": f"key % 3 <> {number % 3}"}}
+            chain = [source, f"{view}_part", view]
+        time_column = "bucket"
+        nodes[view] = {
+            "operator": "stream_table", "settings": {"path": f"${{out}}/{view}", "time_column": time_column, **weigh}
+        }  # fmt: skip
+        for one, other in pairwise(chain):
+            edges.append({"from": f"{one}.match" if one.endswith("_part") else one, "to": other})
+
+
+# ---------------------------------------------------------------- what an update costs here and now
+
+
+def measured(load_: Load, folder: Path, spark: Any, fast_rounds: int = 12) -> dict[str, float]:
+    """E(P) of every table: seconds that an update with one period's data takes while another one runs beside it."""
+    bound = described(load_, folder)
+    plans = {plan.name: plan for plan in tables_of(bound)}
+    probe = _Probe(bound, plans, spark)
+    slow_done = threading.Event()
+    failed: list[BaseException] = []
+
+    def work(names: list[str], rounds: int, until: threading.Event | None) -> None:
+        try:
+            done = 0
+            while done < rounds or (until is not None and not until.is_set() and done < 20 * rounds):
+                done += 1
+                for name in names:
+                    probe.update(name)
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            if until is None:
+                slow_done.set()
+
+    fast = [name for name in plans if name.partition("_")[0] in FAST]
+    slow = [name for name in plans if name not in fast]
+    threads = [
+        threading.Thread(target=work, args=(fast, fast_rounds, slow_done)),
+        threading.Thread(target=work, args=(slow, 2, None)),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    probe.close()
+    if failed:
+        raise failed[0]
+    # The first updates of a table pay for compiling it.
+    return {name: statistics.median(times[len(times) // 2 :]) for name, times in probe.seconds.items()}
+
+
+class _Probe:
+    """Updates tables one by one, in a time of its own, and writes down how long each update took."""
+
+    def __init__(self, bound: Bound, plans: Mapping[str, TablePlan], spark: Any) -> None:
+        recent, place = RecentRows(), bound.place()
+        self.plans = plans
+        self.stores = {
+            name: TableStore(place.path(plan.operator.path), plan.operator.time_column, plan.partition_us, recent)
+            for name, plan in plans.items()
+        }
+        self.updater = Updater(bound, plans, self.stores, spark, place)
+        self.updater.prepare()
+        self.begin = time.time()
+        self.clock = dict.fromkeys(plans, self.begin)
+        self.seconds: dict[str, list[float]] = {name: [] for name in plans}
+        self.feeds = {}
+        for name, plan in plans.items():
+            if plan.stream is not None:
+                stream = bound.operators[plan.stream]
+                assert isinstance(stream, Stream)
+                assert plan.stream_time is not None
+                schema = self.updater.arrow[plan.stream]
+                feed = feed_of(
+                    stream, place, self.stores[name], schema, plan.stream_time, self.begin, lambda text: None
+                )
+                self.feeds[name] = feed
+
+    def update(self, name: str) -> None:
+        plan = self.plans[name]
+        if plan.is_base:
+            self.clock[name] += plan.period_s or FAST_S
+            arrivals = self.feeds[name].poll(self.clock[name])
+        began = time.monotonic()
+        if plan.is_base:
+            self.updater.load(plan, self.feeds[name], arrivals, self.clock[name])
+        else:
+            self.updater.follow(plan, round((self.begin + 1e9) * MICROS))
+        self.seconds[name].append(time.monotonic() - began)
+
+    def close(self) -> None:
+        for store in self.stores.values():
+            store.close()
+
+
+def utilization(load_: Load, costs: Mapping[str, float], tracks: int) -> tuple[float, float]:
+    """The share of the tracks that the fast tables and the slow ones ask for."""
+    fast = sum(cost for name, cost in costs.items() if name.partition("_")[0] in FAST) / FAST_S
+    slow = sum(cost for name, cost in costs.items() if name.partition("_")[0] in SLOW) / load_.slow_s
+    return fast / tracks, slow / tracks
+
+
+def calibrated(
+    folder: Path, spark: Any, slow_s: float, wanted: float, tracks: int, say: Any
+) -> tuple[Load, dict[str, float]]:
+    """A load that asks for the wanted share of what the tracks can do here and now, half of it by the fast tables."""
+    probe = Load(8, slow_s, 1000.0)
+    costs = measured(probe, folder / "probe-0", spark)
+    one = statistics.median(cost for name, cost in costs.items() if name.startswith("fast_"))
+    fast_tables = max(4, min(24, round(wanted * tracks / 2 / one)))
+    say(f"an update with little data takes {1000 * one:.0f} ms: {fast_tables} of {TABLES} tables get data each second")
+    found = Load(fast_tables, slow_s, 1000.0)
+    seen: list[tuple[float, float]] = []  # rows a second, share of the slow tables
+    for number in range(1, TRIES + 1):
+        costs = measured(found, folder / f"probe-{number}", spark)
+        fast, slow = utilization(found, costs, tracks)
+        say(f"{found.slow_rows_per_s:,.0f} slow records a second ask for {fast:.0%} + {slow:.0%} of {tracks} tracks")
+        if abs(fast + slow - wanted) < NEAR or number == TRIES:
+            break
+        seen.append((found.slow_rows_per_s, slow))
+        found = replace(found, slow_rows_per_s=_next_rate(seen, max(wanted - fast, 0.1)))
+    return found, costs
+
+
+def _next_rate(seen: list[tuple[float, float]], wanted: float) -> float:
+    """The rate at which the slow tables ask for so much: on the line through the last two tries."""
+    rate, share = seen[-1]
+    if len(seen) > 1:
+        before, low = seen[-2]
+        slope = (share - low) / (rate - before)
+        if slope > 0:
+            return min(max(rate + (wanted - share) / slope, rate / 4), rate * 8)
+    return min(max(rate * wanted / share, rate / 4), rate * 4)

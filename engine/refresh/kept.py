@@ -1,0 +1,76 @@
+"""What runs of a streaming warehouse leave behind: their log's first line, their record, and what they learnt."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from engine.errors import PapilioError
+from engine.events import RunStarted
+from engine.model.binding import Bound
+from engine.partition.tables import tables_of
+from engine.refresh.estimates import Learnt
+from engine.schedule import log as scheduled
+from engine.store import MetadataStore, RunRecord
+
+STREAMING = "streaming"  # what the store has as the granularity of such a run
+
+
+def learnt_of(workflow: str, store: str | None) -> dict[str, Learnt]:
+    """What the newest run of this warehouse learnt of its tables. A store that fails only costs knowledge."""
+    with contextlib.suppress(PapilioError), MetadataStore(store) as opened:
+        for record in opened.list_runs(workflow=workflow, limit=20):
+            found: Mapping[str, Any] = record.summary.get("learnt") or {}
+            if record.granularity == STREAMING and found:
+                return {name: Learnt(**values) for name, values in found.items()}
+    return {}
+
+
+def first_event(bound: Bound, run: str, policy: str, started: datetime, master: str | None) -> RunStarted:
+    """What the log of a run begins with; without a master it is simulated."""
+    return RunStarted(
+        time=started.timestamp(),
+        run=run,
+        workflow=bound.name,
+        file=str(bound.file) if bound.file else None,
+        content_hash=bound.workflow.content_hash(),
+        policy=policy,
+        granularity=STREAMING,
+        backend="simulated" if master is None else "spark",
+        master=master,
+        nodes=scheduled.node_facts(bound),
+        edges=scheduled.edge_facts(bound),
+        units={
+            plan.name: {"nodes": [*plan.nodes, plan.name], "reads": list(plan.sources)} for plan in tables_of(bound)
+        },
+    )
+
+
+def record_of(bound: Bound, run: str, policy: str, started: datetime, master: str | None, folder: Path) -> RunRecord:
+    """The record of a run that has begun."""
+    return RunRecord(
+        run=run,
+        workflow=bound.name,
+        file=str(bound.file or ""),
+        content_hash=bound.workflow.content_hash(),
+        status="running",
+        started=started,
+        finished=None,
+        policy=policy,
+        granularity=STREAMING,
+        master=master or "simulated",
+        folder=str(folder),
+        summary={},
+    )
+
+
+def keep(record: RunRecord, store: str | None) -> None:
+    """Write a run down. A store that cannot be written must not stop a warehouse."""
+    plain = json.loads(json.dumps(record.summary, default=str))
+    with contextlib.suppress(PapilioError), MetadataStore(store) as opened:
+        opened.put_run(replace(record, summary=plain))

@@ -1,0 +1,138 @@
+"""From a bound workflow to a running warehouse: its folder, its log, its record in the store, and how it is stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from engine.errors import BadInput, RunCancelled
+from engine.events import Event, EventLog, RunFinished, SparkReady
+from engine.model.binding import Bound
+from engine.model.file import to_yaml
+from engine.operators.streams import Stream
+from engine.partition.tables import TablePlan, tables_of
+from engine.refresh.described import warehouse_of
+from engine.refresh.kept import first_event, keep, learnt_of, record_of
+from engine.refresh.live.warehouse import LiveSettings, LiveWarehouse
+from engine.spark.session import SparkSettings, close_session, open_session
+from engine.store.runs import also_to, new_run_id, run_folder
+
+
+@dataclass
+class StreamSettings:
+    """How a warehouse is run, and where."""
+
+    live: LiveSettings = field(default_factory=LiveSettings)
+    spark: SparkSettings = field(default_factory=SparkSettings)
+    folder: Path | None = None
+
+
+def launch_stream(
+    bound: Bound,
+    settings: StreamSettings,
+    *,
+    store: str | None = None,
+    events: str | None = None,
+    listener: Callable[[Event], None] | None = None,
+    reopen: Callable[[], Bound] | None = None,
+) -> dict[str, Any]:
+    """Run a streaming warehouse until it is stopped, and keep what is worth keeping. Returns the summary."""
+    plans = tables_of(bound)
+    warehouse_of(bound, plans)
+    _check(bound, plans)
+    started = datetime.now(UTC)
+    run_id = new_run_id(started)
+    folder = run_folder(settings.folder, run_id)
+    live = replace(settings.live, learnt={**learnt_of(bound.name, store), **settings.live.learnt})
+    with contextlib.ExitStack() as cleanup:
+        log = EventLog(folder / "events.jsonl", listener)
+        cleanup.callback(log.close)
+        if events:
+            log.listen(also_to(events, cleanup))
+        (folder / "workflow.butterfly.yaml").write_text(to_yaml(bound.workflow), encoding="utf-8")
+        told = (bound, run_id, live.schedule.policy, started, settings.spark.master)
+        log.add(first_event(*told))
+        record = record_of(*told, folder)
+        keep(record, store)
+        began = time.monotonic()
+        status, reason, summary = "failed", None, {"run": run_id}
+        try:
+            spark = open_session(replace(settings.spark, log=folder / "spark.log"))
+            cleanup.callback(close_session, spark)
+            seconds = time.monotonic() - began
+            log.add(SparkReady(version=spark.version, master=settings.spark.master, seconds=seconds))
+            running = LiveWarehouse(bound, live, spark, log, secrets=os.environ, reopen=reopen)
+            with _stopped_by_signals(running):
+                summary |= running.run()
+            status = "cancelled" if running.aborted else "done"
+        except BaseException as error:
+            reason = str(error)
+            raise
+        finally:
+            summary |= {"status": status, "policy": live.schedule.policy, "folder": str(folder)}
+            log.add(RunFinished(status=status, seconds=time.monotonic() - began, reason=reason))
+            (folder / "summary.json").write_text(json.dumps(summary, indent=2, default=str), encoding="utf-8")
+            keep(replace(record, status=status, finished=datetime.now(UTC), summary=summary), store)
+    if status == "cancelled":
+        raise RunCancelled(f"{bound.name}: stopped at once; what was published stays, the rest is loaded next time")
+    return summary
+
+
+def _check(bound: Bound, plans: list[TablePlan]) -> None:
+    """What only a run looks at: streams can be reached, and tables have places of their own."""
+    place = bound.place(os.environ)
+    problems = []
+    for node, operator in bound.operators.items():
+        if isinstance(operator, Stream):
+            try:
+                reason = operator.missing(place)
+            except BadInput as error:
+                reason = str(error)
+            if reason:
+                problems.append((node, reason))
+    homes: dict[Path, str] = {}
+    for plan in plans:
+        home = place.path(plan.operator.path)
+        other = next(
+            (name for path, name in homes.items() if home.is_relative_to(path) or path.is_relative_to(home)), None
+        )
+        if other is not None:
+            problems.append((plan.name, f"table `{other}` is kept in the same place or one inside it: {home}"))
+        elif home.exists() and not home.is_dir():
+            problems.append((plan.name, f"`{home}` is a file; a table is a folder"))
+        elif home.is_dir() and any(home.iterdir()) and not (home / "journal.jsonl").exists():
+            problems.append((plan.name, f"`{home}` holds something else than a streaming table; name another folder"))
+        homes[home] = plan.name
+    if problems:
+        file = bound.file or bound.name
+        raise BadInput("\n".join(f"{file}: node `{node}`: {reason}" for node, reason in problems))
+
+
+@contextlib.contextmanager
+def _stopped_by_signals(running: LiveWarehouse) -> Iterator[None]:
+    """Ctrl-C stops after the jobs that run, a second one at once; a termination is like the first."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def heard(_: int, __: Any) -> None:
+        if running.stopping:
+            running.abort()
+        else:
+            running.stop()
+
+    before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

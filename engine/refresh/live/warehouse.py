@@ -1,0 +1,458 @@
+"""The streaming warehouse live: the real clock drives the scheduler, streams arrive, and Spark carries its jobs out.
+
+A track is a thread with a FAIR pool of its own that runs one job at a time. The scheduler itself is asked and told by
+one thread alone. What was loaded is in the tables' journals, so a stop, a kill and a restart neither lose nor repeat.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from engine.errors import BadInput, PapilioError, RunFailed
+from engine.events import EventLog, Remark, RowsRefused, TableStaleness, UpdateFinished, UpdateStarted
+from engine.model.binding import Bound
+from engine.operators.streams import MICROS, Stream
+from engine.partition.tables import TablePlan, tables_of
+from engine.refresh.described import spec_of, warehouse_of
+from engine.refresh.estimates import Learnt
+from engine.refresh.jobs import Job
+from engine.refresh.live.clock import Clock
+from engine.refresh.report import bounds_report, tables_report, weighted_staleness
+from engine.refresh.scheduler import Scheduler, Settings
+from engine.spark.failures import NodeFailed, reason_of
+from engine.spark.stream_feeds import Arrival, Feed, feed_of
+from engine.spark.stream_store import RecentRows, TableStore, Version
+from engine.spark.stream_update import Updater, start_track
+
+LONGEST_WAIT_S = 0.05  # so long at most until the streams are looked at again
+RETRIES = 3  # of a failing update, before the warehouse stops
+RETRY_S = 0.5  # the first wait; each further one is twice as long
+FILE_LOOK_S = 1.0  # how often the workflow file is looked at for changes
+SAMPLE_S = 1.0  # how often the staleness of tables that did not move is told
+
+
+@dataclass
+class LiveSettings:
+    """How a warehouse is run."""
+
+    schedule: Settings = field(default_factory=lambda: Settings(tracks=2))
+    for_s: float | None = None  # None: until somebody stops it
+    learnt: Mapping[str, Learnt] = field(default_factory=dict)
+
+
+@dataclass
+class _Task:
+    """A job on its way through a track, and what came of it."""
+
+    job: Job
+    arrivals: dict[str, list[Arrival]]
+    updater: Updater
+    rows: int = 0
+    late: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, Version] = field(default_factory=dict)
+    error: BaseException | None = None
+
+
+class LiveWarehouse:
+    """A warehouse that runs. `run` does all of it; `stop` and `abort` may be called from anywhere."""
+
+    def __init__(
+        self,
+        bound: Bound,
+        settings: LiveSettings,
+        spark: Any,
+        log: EventLog,
+        *,
+        secrets: Mapping[str, str] | None = None,
+        reopen: Callable[[], Bound] | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.spark = spark
+        self.log = log
+        self.secrets = secrets or {}
+        self.reopen = reopen
+        self.clock = clock or Clock()
+        self.plans: dict[str, TablePlan] = {plan.name: plan for plan in tables_of(bound)}
+        self.recent = RecentRows()
+        self.stores: dict[str, TableStore] = {}
+        self.feeds: dict[str, Feed] = {}
+        self.waiting: dict[str, deque[Arrival]] = {}
+        self.done: queue.Queue[_Task] = queue.Queue()
+        self.tracks: list[queue.Queue[_Task | None]] = []
+        self.threads: list[Thread] = []
+        self.running = 0
+        self.stopping = False
+        self.aborted = False
+        self.busy_s = 0.0
+        self.jobs = 0
+        self.rows = 0
+        self.failures: dict[str, int] = {}
+        self._told_at = 0.0
+        self._looked_at = 0.0
+        self._changed_at = _changed(bound.file)
+        self._clock_told = False
+        self._bind(bound)
+
+    def _bind(self, bound: Bound) -> None:
+        self.bound = bound
+        self.place = bound.place(self.secrets)
+
+    # -- from outside
+
+    def stop(self) -> None:
+        """No job begins any more; those that run end first."""
+        self.stopping = True
+
+    def abort(self) -> None:
+        """Drop what runs as well. Nothing of it was published, so the next start loads it."""
+        self.stopping = self.aborted = True
+        try:
+            self.spark.sparkContext.cancelAllJobs()
+        except Exception:
+            return  # the JVM is gone already
+
+    # -- the whole run
+
+    def run(self) -> dict[str, Any]:
+        """Keep every table as fresh as can be, until told to stop."""
+        try:
+            self._open()
+            self._loop()
+        finally:
+            self._close()
+        return self.summary()
+
+    def _open(self) -> None:
+        warehouse = warehouse_of(self.bound, self.plans.values())
+        for plan in self.plans.values():
+            self._open_store(plan)
+        self.updater = Updater(self.bound, self.plans, self.stores, self.spark, self.place)
+        self.updater.prepare()
+        self.begin = now = self.clock()
+        for plan in self.plans.values():
+            self._open_feed(plan, now)
+        fresh = {name: self._freshness(plan) for name, plan in self.plans.items()}
+        self.scheduler = Scheduler(
+            warehouse, self.settings.schedule, now=now, freshness=fresh, learnt=self.settings.learnt
+        )
+        self._catch_up(now)
+        for number in range(self.settings.schedule.tracks):
+            tasks: queue.Queue[_Task | None] = queue.Queue()
+            self.tracks.append(tasks)
+            self.threads.append(start_track(self.spark, f"track-{number}", partial(self._track, tasks)))
+
+    def _open_store(self, plan: TablePlan) -> None:
+        folder = self.place.path(plan.operator.path)
+        self.stores[plan.name] = TableStore(folder, plan.operator.time_column, plan.partition_us, self.recent)
+
+    def _open_feed(self, plan: TablePlan, now: float) -> None:
+        if plan.stream is None:
+            return
+        stream = self.bound.operators[plan.stream]
+        assert isinstance(stream, Stream)
+        assert plan.stream_time is not None
+        name = plan.name
+        self.feeds[name] = feed_of(
+            stream, self.place, self.stores[name], self.updater.arrow[plan.stream], plan.stream_time, now,
+            lambda message: self.log.add(Remark(message=f"table `{name}`: {message}", node=name)),
+        )  # fmt: skip
+        self.waiting[name] = deque()
+
+    def _freshness(self, plan: TablePlan) -> float:
+        """Up to when a table holds data. A new view over old tables is behind them, and takes all in at once."""
+        fresh = self.stores[plan.name].version.fresh_us
+        if fresh is not None:
+            return fresh / MICROS
+        safes = [self.stores[source].version.safe_us for source in plan.sources]
+        known = [safe for safe in safes if safe is not None]
+        return min([self.begin, *(safe / MICROS - 0.001 for safe in known)])
+
+    def _catch_up(self, now: float) -> None:
+        """A stop or a kill may have come between a table and its views: these are behind, and are told so."""
+        for name, plan in self.plans.items():
+            safe = self.stores[name].version.safe_us
+            if plan.is_base and safe is not None:
+                self.scheduler.tables[name].safe = safe / MICROS
+        self.scheduler.catch_up(now)
+
+    def _close(self) -> None:
+        for tasks in self.tracks:
+            tasks.put(None)
+        for thread in self.threads:
+            thread.join(10)
+        for feed in self.feeds.values():
+            feed.close()
+        for store in self.stores.values():
+            store.close()
+
+    def _loop(self) -> None:
+        end = None if self.settings.for_s is None else self.begin + self.settings.for_s
+        while True:
+            now = self.clock()
+            self._tell(now)
+            if end is not None and now >= end:
+                self.stopping = True
+            if self.stopping and not self.running:
+                break
+            if not self.stopping:
+                self._look_at_file(now)
+                self._arrivals(now)
+                for job in self.scheduler.start(now):
+                    self._begin(job, now)
+            try:
+                task = self.done.get(timeout=self._pause(now))
+            except queue.Empty:
+                continue
+            self._ended(task)
+            while not self.done.empty():
+                self._ended(self.done.get())
+            if self.aborted:
+                break
+        self.scheduler.account(self.clock())
+
+    def _pause(self, now: float) -> float:
+        looks = [feed.next_look - now for feed in self.feeds.values()]
+        return max(0.001, min([LONGEST_WAIT_S, *looks]))
+
+    # -- what arrives
+
+    def _arrivals(self, now: float) -> None:
+        for name, feed in self.feeds.items():
+            for arrival in feed.poll(now):
+                table = self.scheduler.table(name)
+                self._begin_earlier(name, arrival, now)
+                self.waiting[name].append(arrival)
+                upto = table.available if arrival.upto_us is None else arrival.upto_us / MICROS
+                self.scheduler.arrive(name, upto, now)
+                if arrival.safe_us is not None:
+                    self.scheduler.punctuate(name, arrival.safe_us / MICROS, now)
+
+    def _begin_earlier(self, name: str, arrival: Arrival, now: float) -> None:
+        """The first data of a table may be old: it and its views, empty as well, begin there and not now."""
+        table = self.scheduler.table(name)
+        if arrival.upto_us is None or self.stores[name].version.fresh_us is not None or table.batches or table.job:
+            return
+        first = arrival.upto_us / MICROS - table.lateness - (table.periods.value or 1.0)
+        below = self.scheduler.warehouse.descendants(name)
+        empty = [one for one in below if self.stores[one].version.fresh_us is None]
+        self.scheduler.begin_from([name, *empty], first, now)
+
+    # -- jobs
+
+    def _begin(self, job: Job, now: float) -> None:
+        self.jobs += 1
+        arrivals = {
+            load.table: [self.waiting[load.table].popleft() for _ in range(load.batches)]
+            for load in job.loads
+            if load.batches
+        }
+        self.log.add(
+            UpdateStarted(
+                time=now, job=job.number, track=job.track, tables=list(job.tables), expected_s=round(job.expected_s, 4)
+            )
+        )
+        self.running += 1
+        self.tracks[job.track].put(_Task(job, arrivals, self.updater))
+
+    def _track(self, tasks: queue.Queue[_Task | None]) -> None:
+        """A track: one job at a time."""
+        while (task := tasks.get()) is not None:
+            try:
+                for load in task.job.loads:
+                    if load.table not in task.versions:
+                        self._update(task, load.table, load.upto)
+            except BaseException as error:
+                task.error = error
+            self.done.put(task)
+
+    def _update(self, task: _Task, name: str, upto: float) -> None:
+        plan = task.updater.plans[name]
+        if plan.is_base:
+            done = task.updater.load(plan, self.feeds[name], task.arrivals.get(name, []), self.clock())
+        else:
+            done = task.updater.follow(plan, round(upto * MICROS))
+        task.rows += done.rows
+        task.late += done.late
+        for node, rows in done.refused.items():
+            task.refused[node] = task.refused.get(node, 0) + rows
+        task.versions[name] = done.version
+
+    def _ended(self, task: _Task) -> None:
+        now = self.clock()
+        self.running -= 1
+        self.busy_s += now - task.job.started
+        job, error = task.job, task.error
+        names = [load.table for load in job.loads]
+        reason = None if error is None else self._reason(task, error)
+        if error is None:
+            # A view may have had to end where its sources' buckets end: then it is as fresh as that, and no fresher.
+            job.loads = tuple(replace_upto(load, task.versions[load.table]) for load in job.loads)
+            for name in names:
+                self.failures.pop(name, None)
+        else:
+            for name, arrivals in task.arrivals.items():
+                if name not in task.versions:
+                    self.waiting[name].extendleft(reversed(arrivals))
+        self.scheduler.finish(job, now, failed=error is not None)
+        self.rows += task.rows
+        self.log.add(
+            UpdateFinished(
+                time=now, job=job.number, track=job.track, tables=names, seconds=round(now - job.started, 4),
+                rows=task.rows, late=task.late, failed=reason,
+            )
+        )  # fmt: skip
+        for node, rows in task.refused.items():
+            self.log.add(RowsRefused(node=node, port="", rows=rows, total=rows + task.rows))
+        for name in names:
+            self._tell_table(name, now)
+        if error is not None and not self.aborted:
+            self._again(names, str(reason))
+
+    def _reason(self, task: _Task, error: BaseException) -> str:
+        undone = [load.table for load in task.job.loads if load.table not in task.versions]
+        node = error.node if isinstance(error, NodeFailed) and error.node else (undone or [""])[0]
+        if isinstance(error, NodeFailed):
+            text = error.reason
+        else:
+            text = str(error) if isinstance(error, OSError | PapilioError) else reason_of(error)
+        return f"{self.bound.file or self.bound.name}: table `{(undone or [''])[0]}`, node `{node}`: {text}"
+
+    def _again(self, names: list[str], reason: str) -> None:
+        """An update failed and published nothing. It is tried again; one that fails for good stops the warehouse."""
+        for name in names:
+            self.failures[name] = self.failures.get(name, 0) + 1
+            if self.failures[name] > RETRIES:
+                self.stop()
+                while self.running:
+                    self._ended(self.done.get())
+                raise RunFailed(reason)
+        self.log.add(Remark(message=f"{reason}; it is tried again", node=names[0]))
+        time.sleep(RETRY_S)
+
+    # -- what is told
+
+    def _tell(self, now: float) -> None:
+        backwards = getattr(self.clock, "backwards_s", 0.0)
+        if backwards and not self._clock_told:
+            self._clock_told = True
+            self.log.add(
+                Remark(message=f"the clock went back by {backwards:.1f} s; the warehouse goes on in its own time")
+            )
+        if now - self._told_at >= SAMPLE_S:
+            self._told_at = now
+            for name in self.scheduler.tables:
+                self._tell_table(name, now)
+
+    def _tell_table(self, name: str, now: float) -> None:
+        table = self.scheduler.tables.get(name)
+        if table is not None:
+            self.log.add(
+                TableStaleness(
+                    time=now, table=name, staleness=round(max(table.staleness(now), 0.0), 4), bound=table.bound
+                )
+            )
+
+    # -- tables that come and go
+
+    def _look_at_file(self, now: float) -> None:
+        if self.reopen is None or now - self._looked_at < FILE_LOOK_S:
+            return
+        self._looked_at = now
+        changed = _changed(self.bound.file)
+        if changed == self._changed_at:
+            return
+        self._changed_at = changed
+        try:
+            bound = self.reopen()
+            plans = {plan.name: plan for plan in tables_of(bound)}
+            warehouse_of(bound, plans.values())
+        except BadInput as error:
+            self.log.add(
+                Remark(message=f"the file changed and does not hold; the warehouse goes on as it was: {error}")
+            )
+            return
+        self._change_tables(bound, plans, now)
+
+    def _change_tables(self, bound: Bound, plans: dict[str, TablePlan], now: float) -> None:
+        """Take tables in that the file has now, and leave those that it has no more. Their data stay."""
+        gone = [name for name in self.plans if name not in plans]
+        if any(load.table in gone for job in self.scheduler.running for load in job.loads):
+            self._changed_at = 0.0  # once they are idle
+            return
+        new = [name for name in plans if name not in self.plans]
+        for name, plan in plans.items():
+            if name in self.plans and _differs(plan, self.plans[name], bound, self.bound):
+                message = f"table `{name}` changed in the file; that holds from the next start on"
+                self.log.add(Remark(message=message, node=name))
+        for name in reversed(gone):
+            self.scheduler.remove_table(name, now)
+            self.waiting.pop(name, None)
+            if name in self.feeds:
+                self.feeds.pop(name).close()
+            self.stores.pop(name).close()
+            self.log.add(Remark(message=f"table `{name}` is no longer kept; its data stay", node=name))
+        kept = {name: self.plans[name] for name in self.plans if name not in gone}
+        self.plans = {**kept, **{name: plans[name] for name in new}}
+        updater = Updater(bound, self.plans, self.stores, self.spark, bound.place(self.secrets))
+        updater.take_over(self.updater)
+        self._bind(bound)
+        self.updater = updater
+        for name in new:
+            plan = plans[name]
+            self._open_store(plan)
+            updater.prepare_table(plan)
+            self._open_feed(plan, now)
+            self.scheduler.add_table(spec_of(plan), now, self._freshness(plan))
+            self.log.add(Remark(message=f"table `{name}` joined", node=name))
+
+    # -- what came of it
+
+    def summary(self) -> dict[str, Any]:
+        """Staleness, bounds kept and broken, and what was learnt of every table."""
+        now = self.clock()
+        seconds = max(now - self.begin, 1e-9)
+        tables = tables_report(self.scheduler, seconds)
+        for name, table in tables.items():
+            version = self.stores[name].version
+            table |= {"rows": version.rows, "late_rows": version.late_rows, "version": version.number}
+        return {
+            "seconds": round(seconds, 3),
+            "jobs": self.jobs,
+            "rows": self.rows,
+            "utilization": round(self.busy_s / seconds / self.settings.schedule.tracks, 4),
+            "weighted_staleness": round(weighted_staleness(self.scheduler, seconds), 4),
+            "bounds": bounds_report(self.scheduler),
+            "tables": tables,
+            "learnt": {name: vars(learnt) for name, learnt in self.scheduler.learnt().items()},
+        }
+
+
+def replace_upto(load: Any, version: Version) -> Any:
+    """A load as it came out."""
+    if load.batches:
+        return load
+    return load._replace(upto=load.after if version.fresh_us is None else version.fresh_us / MICROS)
+
+
+def _differs(one: TablePlan, other: TablePlan, bound: Bound, before: Bound) -> bool:
+    """Whether a table is described otherwise than it was, or what stands between it and its sources."""
+    if replace(one, operator=other.operator) != other or one.operator != other.operator:
+        return True
+    return any(bound.operators[node] != before.operators[node] for node in one.nodes)
+
+
+def _changed(file: Path | None) -> float:
+    try:
+        return file.stat().st_mtime if file is not None else 0.0
+    except OSError:
+        return 0.0

@@ -1,0 +1,278 @@
+"""A partitioned star schema: facts distributed by hash over n nodes, dimensions on every node (elastic, section 3).
+
+What readers see is one manifest, replaced in one step: a query reads the distribution it began with to its end, and
+never a mix of an old and a new one. Files that no reader and no manifest needs any more are removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from engine.errors import BadInput, RunFailed
+from engine.spark.session import activate
+
+MANIFEST = "manifest.json"
+_NODE = "_papilio_node"
+
+
+@dataclass(frozen=True)
+class FactFile:
+    """Facts of one node: where, and how many."""
+
+    path: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A version of the warehouse: the facts of each node, and the dimensions, of which each node has a copy."""
+
+    version: int = 0
+    facts: tuple[tuple[FactFile, ...], ...] = ((),)
+    dimensions: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes the facts are distributed over."""
+        return len(self.facts)
+
+    @property
+    def files(self) -> set[str]:
+        """All files of facts."""
+        return {file.path for part in self.facts for file in part}
+
+    @property
+    def rows(self) -> int:
+        """All facts."""
+        return sum(file.rows for part in self.facts for file in part)
+
+    @property
+    def bytes(self) -> int:
+        """The size of all facts."""
+        return sum(file.bytes for part in self.facts for file in part)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Manifest:
+        """The manifest that was written down."""
+        facts = tuple(tuple(FactFile(**file) for file in part) for part in data["facts"])
+        return cls(data["version"], facts, tuple(data["dimensions"]))
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What a rebalancing did."""
+
+    nodes_before: int
+    nodes_after: int
+    rows: int
+    bytes: int
+    seconds: float
+    version: int
+
+
+@dataclass
+class StarWarehouse:
+    """Loads, queries and rebalances. Several threads may use it; one rebalances at a time."""
+
+    spark: SparkSession
+    folder: Path
+    facts: str  # the fact table's name
+    key: str  # the column by whose hash facts are distributed
+    current: Manifest = field(default_factory=Manifest)
+    _schemas: dict[str, StructType] = field(default_factory=dict)
+    _readers: dict[int, int] = field(default_factory=dict)  # version → how many read it
+    _old: dict[str, int] = field(default_factory=dict)  # file → the last version that had it
+    _numbers: int = 0
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _writing: threading.RLock = field(default_factory=threading.RLock)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            self.current = Manifest.from_dict(json.loads((self.folder / MANIFEST).read_text(encoding="utf-8")))
+
+    # -- filling
+
+    def set_up(self, nodes: int, facts: StructType) -> None:
+        """An empty warehouse of so many nodes."""
+        self._schemas[self.facts] = facts
+        with self._writing:
+            self._commit(replace(self.current, facts=((),) * nodes))
+
+    def put_dimension(self, name: str, rows: DataFrame) -> int:
+        """Write a dimension and copy it to every node. Returns its bytes on one node."""
+        self._schemas[name] = rows.schema
+        with self._writing:
+            first = self._dimension(0, name)
+            shutil.rmtree(first, ignore_errors=True)
+            rows.coalesce(1).write.parquet(str(first))
+            for node in range(1, self.current.nodes):
+                _copy(first, self._dimension(node, name))
+            self._commit(replace(self.current, dimensions=(*self.current.dimensions, name)))
+        return _size(first)
+
+    def load(self, packs: Sequence[Path], rows: int) -> Manifest:
+        """Distribute packs of facts over the nodes. They are all there afterwards, or none of them."""
+        activate(self.spark)
+        with self._writing:
+            written = self._distribute([str(pack) for pack in packs], self.current.nodes, rows)
+            facts = tuple((*old, *new) for old, new in zip(self.current.facts, written, strict=True))
+            return self._commit(replace(self.current, facts=facts))
+
+    def _distribute(self, files: Sequence[str], nodes: int, rows: int) -> list[tuple[FactFile, ...]]:
+        """Write the rows of files once more, each to the node that the hash of its key says."""
+        if not files:
+            return [()] * nodes
+        with self._lock:
+            self._numbers += 1
+            number = self._numbers
+        folder = self.folder / f"new-{os.getpid()}-{number}"
+        frame = self.spark.read.schema(self._schemas[self.facts]).parquet(*files)
+        node = F.pmod(F.xxhash64(self.key), F.lit(nodes)).cast("int")
+        placed = frame.withColumn(_NODE, node)
+        if nodes > 1:
+            placed = placed.repartition(nodes, _NODE)
+        try:
+            placed.write.partitionBy(_NODE).parquet(str(folder))
+            found = [self._adopt(folder / f"{_NODE}={part}", part, number) for part in range(nodes)]
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        written = sum(file.rows for part in found for file in part)
+        if written != rows:
+            for part in found:
+                for file in part:
+                    Path(file.path).unlink(missing_ok=True)
+            raise RunFailed(f"{written:,} facts were written where {rows:,} were given; none of them is loaded")
+        return found
+
+    def _adopt(self, folder: Path, node: int, number: int) -> tuple[FactFile, ...]:
+        from pyarrow import parquet
+
+        home = self.folder / f"node-{node:03d}" / self.facts
+        home.mkdir(parents=True, exist_ok=True)
+        files = []
+        for place, file in enumerate(sorted(folder.glob("*.parquet")) if folder.is_dir() else []):
+            target = home / f"{number:06d}-{place:03d}.parquet"
+            os.rename(file, target)
+            files.append(FactFile(str(target), parquet.read_metadata(target).num_rows, target.stat().st_size))
+        return tuple(files)
+
+    # -- rebalancing
+
+    def rebalance(self, nodes: int) -> Moved:
+        """Distribute the facts over so many nodes while loads and queries go on.
+
+        What is loaded meanwhile is distributed at the end, when loads wait for a moment. Then readers see all of it.
+        """
+        if nodes < 1:
+            raise BadInput("a warehouse needs one node at least")
+        activate(self.spark)
+        begun = time.monotonic()
+        with self.pinned() as before:
+            for node in range(before.nodes, nodes):  # replicate the dimensions to the new nodes
+                for name in before.dimensions:
+                    _copy(self._dimension(0, name), self._dimension(node, name))
+            moved = self._distribute(sorted(before.files), nodes, before.rows)
+            with self._writing:
+                since = [file for part in self.current.facts for file in part if file.path not in before.files]
+                late = self._distribute([file.path for file in since], nodes, sum(file.rows for file in since))
+                facts = tuple((*old, *new) for old, new in zip(moved, late, strict=True))
+                total = self.current.rows
+                manifest = replace(self.current, facts=facts)
+                if manifest.rows != total:
+                    raise RunFailed(f"rebalancing found {manifest.rows:,} facts where there are {total:,}")
+                manifest = self._commit(manifest)
+        dimensions = sum(_size(self._dimension(0, name)) for name in manifest.dimensions)
+        copied = dimensions * max(nodes - before.nodes, 0)
+        return Moved(
+            before.nodes, nodes, manifest.rows, manifest.bytes + copied, time.monotonic() - begun, manifest.version
+        )
+
+    # -- reading
+
+    @contextlib.contextmanager
+    def pinned(self) -> Iterator[Manifest]:
+        """The warehouse as it is now; its files stay as long as this lasts."""
+        with self._lock:
+            manifest = self.current
+            self._readers[manifest.version] = self._readers.get(manifest.version, 0) + 1
+        try:
+            yield manifest
+        finally:
+            with self._lock:
+                self._readers[manifest.version] -= 1
+                if not self._readers[manifest.version]:
+                    del self._readers[manifest.version]
+                self._remove_old()
+
+    def query(self, sql: str) -> tuple[list[tuple[Any, ...]], int]:
+        """The answer to a query on the star schema, written as for one server, and the version that it is of."""
+        with self.pinned() as manifest:
+            activate(self.spark)
+            session = self.spark.newSession()  # its own names: another query may read another version
+            session.conf.set("spark.sql.ansi.enabled", "true")
+            self.frame(manifest, session).createOrReplaceTempView(self.facts)
+            replica = manifest.version % manifest.nodes  # readers share the copies
+            for name in manifest.dimensions:
+                path = str(self._dimension(replica, name))
+                session.read.schema(self._schemas[name]).parquet(path).createOrReplaceTempView(name)
+            return [tuple(row) for row in session.sql(sql).collect()], manifest.version
+
+    def frame(self, manifest: Manifest, session: SparkSession | None = None) -> DataFrame:
+        """All facts of a version."""
+        reader = (session or self.spark).read.schema(self._schemas[self.facts])
+        files = sorted(manifest.files)
+        return (
+            reader.parquet(*files) if files else (session or self.spark).createDataFrame([], self._schemas[self.facts])
+        )
+
+    # -- manifests
+
+    def _commit(self, manifest: Manifest) -> Manifest:
+        """Readers see this from now on, whole."""
+        manifest = replace(manifest, version=self.current.version + 1)
+        text = json.dumps(asdict(manifest))
+        new = self.folder / f"{MANIFEST}.new"
+        with new.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        with self._lock:
+            os.replace(new, self.folder / MANIFEST)
+            for path in self.current.files - manifest.files:
+                self._old[path] = self.current.version
+            self.current = manifest
+            self._remove_old()
+        return manifest
+
+    def _remove_old(self) -> None:
+        oldest = min(self._readers, default=self.current.version)
+        for path in [path for path, last in self._old.items() if last < oldest]:
+            del self._old[path]
+            Path(path).unlink(missing_ok=True)
+
+    def _dimension(self, node: int, name: str) -> Path:
+        return self.folder / f"node-{node:03d}" / name
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target)
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

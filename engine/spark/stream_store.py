@@ -1,0 +1,420 @@
+"""A table of a streaming warehouse on disk: files by time, and a journal whose last whole line is what readers see.
+
+A version is published by one line of the journal, written to the disk before anybody hears of it. Files are written
+before their line and never changed, so a reader that holds a version reads that version. What a killed process left
+half done has no line, and is removed when the table is opened again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+import zlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from engine.errors import EnvironmentProblem
+
+DATA, LATE, QUARANTINE = "data", "late", "quarantine"
+JOURNAL, STATE, LOCK = "journal.jsonl", "state.json", "lock"
+CHECKPOINT_LINES = 500  # then the journal begins anew behind a checkpoint
+MOST_FILES = 24  # of a partition, before they become one
+KEEP_S = 30.0  # so long a file that was replaced stays for those who still read it
+CACHE_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One file of a table: its partition, and the times it holds."""
+
+    name: str
+    partition: int
+    rows: int
+    bytes: int
+    first_us: int
+    last_us: int
+
+
+@dataclass(frozen=True)
+class Version:
+    """What a table holds at a published version."""
+
+    number: int = 0
+    fresh_us: int | None = None  # up to when it holds data; of a view, as of when it is consistent with its sources
+    safe_us: int | None = None  # no record of this time or an earlier one is taken in any more
+    files: Mapping[str, DataFile] = field(default_factory=dict)
+    late: Mapping[str, DataFile] = field(default_factory=dict)
+    batches: Mapping[str, list[Any] | None] = field(default_factory=dict)  # id → name, size, change of a file
+    position: Any = None  # of its stream: what was taken last
+    published: float = 0.0
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return sum(file.rows for file in self.files.values())
+
+    @property
+    def late_rows(self) -> int:
+        """How many records came too late for it."""
+        return sum(file.rows for file in self.late.values())
+
+
+@dataclass(frozen=True)
+class Change:
+    """What the next version changes."""
+
+    fresh_us: int | None
+    safe_us: int | None
+    add: Sequence[DataFile] = ()
+    drop: Sequence[str] = ()
+    late: Sequence[DataFile] = ()
+    batches: Mapping[str, list[Any] | None] = field(default_factory=dict)
+    position: Any = None
+
+
+class RecentRows:
+    """The rows of files read or written last, in memory: files never change, so these are always right."""
+
+    def __init__(self, most_bytes: int = CACHE_BYTES) -> None:
+        self.most_bytes = most_bytes
+        self._rows: OrderedDict[str, pa.Table] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
+
+    def put(self, path: str, rows: pa.Table) -> None:
+        """Keep a file's rows, as long as there is room."""
+        with self._lock:
+            if path not in self._rows and rows.nbytes <= self.most_bytes // 4:
+                self._rows[path] = rows
+                self._bytes += rows.nbytes
+                while self._bytes > self.most_bytes:
+                    _, gone = self._rows.popitem(last=False)
+                    self._bytes -= gone.nbytes
+
+    def get(self, path: str) -> pa.Table:
+        """A file's rows."""
+        with self._lock:
+            if path in self._rows:
+                self._rows.move_to_end(path)
+                return self._rows[path]
+        rows = parquet.read_table(path, partitioning=None)
+        self.put(path, rows)
+        return rows
+
+
+class TableStore:
+    """The writer's side of a table. One process at a time; readers need no lock (`published`)."""
+
+    def __init__(self, folder: Path, time_column: str, partition_us: int, recent: RecentRows | None = None) -> None:
+        self.folder = folder
+        self.time_column = time_column
+        self.partition_us = partition_us
+        self.recent = recent or RecentRows()
+        for name in (DATA, LATE, QUARANTINE):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        self._lock = (folder / LOCK).open("a")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise EnvironmentProblem(f"{folder}: another process keeps this table; stop it first") from None
+        self.version, whole, self._lines = _replay(folder)
+        journal = folder / JOURNAL
+        if journal.exists() and journal.stat().st_size > whole:
+            os.truncate(journal, whole)  # a kill cut a line off; it was never published
+        self._journal = journal.open("ab")
+        self._gone: list[tuple[float, Path]] = []
+        self._remove_strays()
+
+    def close(self) -> None:
+        """Let another process keep the table."""
+        self._journal.close()
+        self._lock.close()
+
+    # -- reading
+
+    def read(self, first_us: int | None, last_us: int | None, version: Version | None = None) -> pa.Table | None:
+        """The rows of a version with times from `first_us` to `last_us`, both included; None where it has no file."""
+        version = version or self.version
+        parts = []
+        for file in self.files_between(first_us, last_us, version):
+            rows = self.recent.get(str(self.folder / DATA / file.name))
+            inside = (first_us is None or first_us <= file.first_us) and (last_us is None or file.last_us <= last_us)
+            parts.append(rows if inside else between(rows, self.time_column, first_us, last_us))
+        return pa.concat_tables(parts) if parts else None
+
+    def files_between(self, first_us: int | None, last_us: int | None, version: Version) -> list[DataFile]:
+        """The files that may hold rows of a span."""
+        return [
+            file
+            for file in version.files.values()
+            if (first_us is None or file.last_us >= first_us) and (last_us is None or file.first_us <= last_us)
+        ]
+
+    # -- writing
+
+    def stage(self, rows: pa.Table) -> list[DataFile]:
+        """Write rows into files by partition; nobody sees them before they are published."""
+        if not rows.num_rows:
+            return []
+        micros = times_us(rows, self.time_column)
+        first, last = pc.min(micros).as_py() // self.partition_us, pc.max(micros).as_py() // self.partition_us
+        if first == last:
+            return [self._write(DATA, rows, first)]
+        files = []
+        for partition in range(first, last + 1):
+            low = partition * self.partition_us
+            part = between(rows, self.time_column, low, low + self.partition_us - 1)
+            if part.num_rows:
+                files.append(self._write(DATA, part, partition))
+        return files
+
+    def stage_late(self, rows: pa.Table) -> list[DataFile]:
+        """Write records that came too late beside the table."""
+        return [self._write(LATE, rows, 0)] if rows.num_rows else []
+
+    def compacted(self, add: Sequence[DataFile]) -> tuple[list[DataFile], list[str]]:
+        """Where a partition has become many small files: one file for all of them, and those that it replaces."""
+        files, drop = list(add), []
+        for partition in {file.partition for file in add}:
+            old = [file for file in self.version.files.values() if file.partition == partition]
+            if len(old) >= MOST_FILES:
+                new = [file for file in files if file.partition == partition]
+                rows = [self.recent.get(str(self.folder / DATA / file.name)) for file in (*old, *new)]
+                files = [file for file in files if file.partition != partition]
+                files.append(self._write(DATA, pa.concat_tables(rows).combine_chunks(), partition))
+                drop += [file.name for file in old]
+                for file in new:
+                    self._gone.append((0.0, self.folder / DATA / file.name))
+        return files, drop
+
+    def publish(self, change: Change) -> Version:
+        """Make a change visible, as a whole and for good: it is on the disk when this returns."""
+        if change.add or change.late:
+            _sync_folder(self.folder / DATA)
+            if change.late:
+                _sync_folder(self.folder / LATE)
+        number = self.version.number + 1
+        now = time.time()
+        body = {"number": number, "published": now, **_plain(change)}
+        self._journal.write(_line(body))
+        self._journal.flush()
+        os.fsync(self._journal.fileno())
+        for name in change.drop:
+            self._gone.append((now, self.folder / DATA / name))
+        self.version = apply(self.version, change, number, now)
+        self._lines += 1
+        if self._lines >= CHECKPOINT_LINES:
+            self._checkpoint()
+        self._remove_gone(now)
+        return self.version
+
+    def quarantine(self, file: Path, reason: str) -> Path:
+        """Put an arrival that cannot be read aside, with the reason beside it."""
+        place = self.folder / QUARANTINE / f"{time.time_ns()}-{file.name}"
+        place.with_name(place.name + ".reason").write_text(reason + "\n", encoding="utf-8")
+        try:
+            os.replace(file, place)
+        except OSError:  # on another file system
+            place.write_bytes(file.read_bytes())
+            file.unlink()
+        return place
+
+    def quarantined(self) -> list[Path]:
+        """What was put aside."""
+        return sorted(path for path in (self.folder / QUARANTINE).iterdir() if path.suffix != ".reason")
+
+    def _write(self, room: str, rows: pa.Table, partition: int) -> DataFile:
+        name = f"{partition}-{self.version.number + 1}-{time.time_ns():x}.parquet"
+        path = self.folder / room / name
+        with path.open("wb") as sink:
+            parquet.write_table(rows, sink, compression="NONE")
+            sink.flush()
+            os.fsync(sink.fileno())
+            size = sink.tell()
+        if room == DATA:
+            self.recent.put(str(path), rows)
+        micros = times_us(rows, self.time_column)
+        return DataFile(name, partition, rows.num_rows, size, pc.min(micros).as_py() or 0, pc.max(micros).as_py() or 0)
+
+    # -- upkeep
+
+    def _checkpoint(self) -> None:
+        """Write the whole state down, so that the journal can begin anew. A kill in between loses nothing."""
+        body = {"number": self.version.number, "published": self.version.published, **_whole(self.version)}
+        fresh = self.folder / f"{STATE}.new"
+        with fresh.open("wb") as file:
+            file.write(_line(body))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, self.folder / STATE)
+        _sync_folder(self.folder)
+        # Lines up to the checkpoint are passed over when both are read, so this may come late, or not at all.
+        self._journal.close()
+        os.truncate(self.folder / JOURNAL, 0)
+        self._journal = (self.folder / JOURNAL).open("ab")
+        self._lines = 0
+
+    def _remove_strays(self) -> None:
+        """Files without a line in the journal: a kill came before they were published."""
+        for room, known in ((DATA, self.version.files), (LATE, self.version.late)):
+            for path in (self.folder / room).iterdir():
+                if path.name not in known:
+                    path.unlink()
+
+    def _remove_gone(self, now: float) -> None:
+        while self._gone and now - self._gone[0][0] > KEEP_S:
+            with contextlib.suppress(FileNotFoundError):
+                self._gone.pop(0)[1].unlink()
+
+
+# ---------------------------------------------------------------- versions
+
+
+def apply(version: Version, change: Change, number: int, now: float) -> Version:
+    """The version behind a change."""
+    files = dict(version.files)
+    for name in change.drop:
+        del files[name]
+    files.update({file.name: file for file in change.add})
+    return replace(
+        version,
+        number=number,
+        fresh_us=change.fresh_us,
+        safe_us=change.safe_us,
+        files=files,
+        late={**version.late, **{file.name: file for file in change.late}} if change.late else version.late,
+        batches={**version.batches, **change.batches} if change.batches else version.batches,
+        position=version.position if change.position is None else change.position,
+        published=now,
+    )
+
+
+def published(folder: Path) -> Version:
+    """The newest version of a table, as any process may ask for."""
+    return _replay(folder)[0]
+
+
+def published_files(folder: Path) -> list[str]:
+    """The files of the newest version, to be read by anything that reads Parquet."""
+    return [str(folder / DATA / name) for name in published(folder).files]
+
+
+def _replay(folder: Path) -> tuple[Version, int, int]:
+    """The state that checkpoint and journal tell, the journal's whole length, and its lines."""
+    version = Version()
+    state = folder / STATE
+    if state.exists():
+        body = _body(state.read_bytes())
+        if body is None:
+            raise EnvironmentProblem(f"{state} is damaged, so the table cannot be opened")
+        version = apply(Version(), _change(body), body["number"], body["published"])
+    journal = folder / JOURNAL
+    whole = lines = 0
+    if journal.exists():
+        with journal.open("rb") as file:
+            for raw in file:
+                body = _body(raw)
+                if body is None:
+                    break
+                whole += len(raw)
+                lines += 1
+                if body["number"] > version.number:
+                    version = apply(version, _change(body), body["number"], body["published"])
+    return version, whole, lines
+
+
+def _plain(change: Change) -> dict[str, Any]:
+    return {
+        "fresh_us": change.fresh_us,
+        "safe_us": change.safe_us,
+        "add": [asdict(file) for file in change.add],
+        "drop": list(change.drop),
+        "late": [asdict(file) for file in change.late],
+        "batches": dict(change.batches),
+        "position": change.position,
+    }
+
+
+def _whole(version: Version) -> dict[str, Any]:
+    """A version as the change that makes all of it."""
+    return _plain(
+        Change(
+            version.fresh_us,
+            version.safe_us,
+            list(version.files.values()),
+            (),
+            list(version.late.values()),
+            version.batches,
+            version.position,
+        )
+    )
+
+
+def _change(body: Mapping[str, Any]) -> Change:
+    return Change(
+        body["fresh_us"],
+        body["safe_us"],
+        [DataFile(**file) for file in body["add"]],
+        body["drop"],
+        [DataFile(**file) for file in body["late"]],
+        body["batches"],
+        body["position"],
+    )
+
+
+def _line(body: Mapping[str, Any]) -> bytes:
+    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    return b"%08x %s\n" % (zlib.crc32(text), text)
+
+
+def _body(line: bytes) -> dict[str, Any] | None:
+    """A line's content; None where it is not whole."""
+    if not line.endswith(b"\n") or len(line) < 10:
+        return None
+    text = line[9:-1]
+    try:
+        if int(line[:8], 16) != zlib.crc32(text):
+            return None
+        body: dict[str, Any] = json.loads(text)
+    except ValueError:
+        return None
+    return body
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# ---------------------------------------------------------------- rows by time
+
+
+def times_us(rows: pa.Table, column: str) -> pa.ChunkedArray:
+    """The times of rows, in microseconds since 1970."""
+    return pc.cast(pc.cast(rows.column(column), pa.timestamp("us", "UTC")), pa.int64())
+
+
+def between(rows: pa.Table, column: str, first_us: int | None, last_us: int | None) -> pa.Table:
+    """The rows with times of a span, both its ends included; rows without a time are in none."""
+    micros = times_us(rows, column)
+    if first_us is not None:
+        after = pc.greater_equal(micros, pa.scalar(first_us))
+        rows, micros = rows.filter(after), micros.filter(after)
+    if last_us is not None:
+        rows = rows.filter(pc.less_equal(micros, pa.scalar(last_us)))
+    return rows

@@ -1,0 +1,99 @@
+"""The panels of an elastic run: nodes and shares of the limits as the log has them, decisions as markers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from designer.document.document import Document
+from designer.monitor.panels.limits import LimitsPanel
+from designer.monitor.panels.scaling import ScalingPanel
+from designer.monitor.player import Player
+from engine.elastic.record import ElasticRecord
+from engine.elastic.simulation import launch_simulation
+from engine.events import LogReader, ScalingDecided
+from engine.experiments.ascale import SCENARIO, stairs
+from engine.model.elastic import Elastic
+from engine.model.file import WorkflowFile, load
+from engine.model.workflow import Workflow
+from tests.designer.conftest import opened
+from tests.designer.examples import FIG1
+from tests.designer.test_preview import until
+
+
+@pytest.fixture
+def elastic_run(tmp_path, monkeypatch):
+    """The log of a simulated run that grows and shrinks, and what it came to."""
+    monkeypatch.setenv("PAPILIO_HOME", str(tmp_path / "home"))
+    workflow = Workflow.model_validate(
+        {"name": "w", "elastic": SCENARIO | {"rate": stairs([100_000, 300_000, 50_000], 80)}}
+    )
+    file = WorkflowFile(workflow, tmp_path / "w.butterfly.yaml")
+    return launch_simulation(ElasticRecord(file, backend="simulated", folder=tmp_path / "run"))
+
+
+@pytest.mark.parametrize("kind", [ScalingPanel, LimitsPanel])
+def test_a_panel_shows_every_stage_and_every_decision(kind, elastic_run, qtbot):
+    summary, result = elastic_run
+    player = Player()
+    panel = kind(player)
+    qtbot.addWidget(panel)
+    panel.resize(900, 400)
+    panel.show()
+    player.open(result_log(summary))
+    try:
+        player.wait_until_loaded()
+        player.tick()
+        assert list(panel.curves) == ["extraction", "transformation", "buffer", "switch", "warehouse"]
+        assert len(panel.series.times) == len(result.points)
+        assert panel.series.nodes["warehouse"] == [point.nodes["warehouse"] for point in result.points]
+        assert panel.series.shares["transformation"] == pytest.approx(
+            [point.queue_mb / 50 for point in result.points], abs=1e-3
+        )
+        assert len(panel.marks.points()) == len(summary["decisions"]) > 3
+        decided = {point.data().reason for point in panel.marks.points()}
+        assert decided == {one["reason"] for one in summary["decisions"]}
+        assert "nodes at work" in panel.headline.text() or "of its limit" in panel.headline.text()
+        player.seek(90.0)  # in the burst
+        player.tick()
+        place = panel.series.place(90.0)
+        assert panel.series.times[place] <= 90 < panel.series.times[place + 1]
+    finally:
+        player.close()
+
+
+def test_a_run_that_does_not_scale_says_so(tmp_path, qtbot):
+    (tmp_path / "events.jsonl").write_text(
+        '{"event":"run-started","time":1.0,"run":"r","workflow":"w","file":null,"content_hash":"","policy":"rr","granularity":"fused","backend":"spark","master":null,"nodes":{},"edges":[],"units":{}}\n'
+    )
+    player = Player()
+    panel = ScalingPanel(player)
+    qtbot.addWidget(panel)
+    panel.show()
+    player.open(tmp_path / "events.jsonl")
+    try:
+        player.wait_until_loaded()
+        player.tick()
+        assert "does not scale" in panel.empty.toPlainText()
+    finally:
+        player.close()
+
+
+def result_log(summary):
+    return Path(summary["folder"]) / "events.jsonl"
+
+
+@pytest.mark.slow  # an engine process of its own
+def test_elasticity_is_a_policy_of_the_run_bar(window, tmp_path):
+    workflow = load(FIG1).workflow
+    workflow.elastic = Elastic.model_validate(SCENARIO | {"rate": stairs([100_000, 300_000], 60)})
+    opened(window, Document(workflow, window.catalogue))
+    bar = window.driver.bar
+    bar.backend.setCurrentText("simulated")
+    bar.policy.setCurrentText("elastic")
+    window.actions_["run.run"].trigger()
+    until(lambda: window.runs.state == "done", 60)
+    assert window.runs.log_path is not None
+    events = list(LogReader(Path(window.runs.log_path)))
+    assert any(isinstance(event, ScalingDecided) and event.action == "scale out" for event in events)

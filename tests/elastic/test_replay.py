@@ -1,0 +1,92 @@
+"""Replaying rows at a rate, and who carries orders out; without Spark."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from engine.elastic.actuators import NotOurs, OwnWorkers, allocation_settings
+from engine.elastic.live import live_limits
+from engine.elastic.replay import Replay
+from engine.errors import BadInput
+from engine.model.elastic import Elastic
+from engine.spark.packs import PackStore
+
+RATE = {"kind": "ramp", "from_rows_s": 1, "to_rows_s": 1, "seconds": 1}
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = PackStore("elastic-test", tmp_path / "packs", budget_bytes=0)
+    yield made
+    made.close()
+
+
+def test_rows_come_in_packs_in_their_order_and_the_file_begins_anew(store, tmp_path):
+    table = pa.table({"n": list(range(10)), "text": pa.array([str(n) for n in range(10)], pa.string_view())})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    replay = Replay(tmp_path / "rows.parquet", store, pack_rows=4)
+    packs = [*replay.take(3), *replay.take(0), *replay.take(12)]
+    assert [pack.rows for pack in packs] == [3, 4, 3, 4, 1]
+    read = [pq.read_table(store.path(pack)) for pack in packs]
+    assert [n for piece in read for n in piece["n"].to_pylist()] == [*range(10), *range(5)]
+    assert read[0].schema.field("text").type == pa.string()
+    assert (replay.generated, replay.rounds) == (15, 1)
+    store.release(packs)
+    assert list(store.disk.iterdir()) == []
+
+
+def test_a_file_without_rows_is_refused(store, tmp_path):
+    pq.write_table(pa.table({"n": pa.array([], pa.int64())}), tmp_path / "none.parquet")
+    with pytest.raises(BadInput, match="has no rows to replay"):
+        Replay(tmp_path / "none.parquet", store, 4)
+
+
+class Cluster:
+    """Names of workers instead of workers."""
+
+    def __init__(self) -> None:
+        self.ids = ["worker-1"]
+        self.dead: list[str] = []
+
+    def workers(self):
+        return [type("Worker", (), {"id": id_}) for id_ in self.ids]
+
+    def add_worker(self):
+        self.ids.append(f"worker-{len(self.ids) + 1}")
+        return type("Worker", (), {"id": self.ids[-1]})
+
+    def stop_worker(self, id_):
+        self.ids.remove(id_)
+
+    def forget_dead(self):
+        dead, self.dead = self.dead, []
+        return dead
+
+
+def test_workers_are_started_and_the_youngest_stopped_first():
+    cluster = Cluster()
+    actuator = OwnWorkers(cluster)  # type: ignore[arg-type]
+    assert actuator.resize(3) == (["worker-2", "worker-3"], [])
+    assert actuator.resize(3) == ([], [])
+    assert actuator.resize(1) == ([], ["worker-2", "worker-3"])
+    cluster.dead = ["worker-1"]
+    assert (actuator.lost(), actuator.lost()) == (["worker-1"], [])
+
+
+def test_on_a_cluster_of_others_spark_is_the_one_controller():
+    assert NotOurs().resize(5) == ([], [])
+    settings = allocation_settings(1, 4)
+    assert settings["spark.dynamicAllocation.enabled"] == settings["spark.decommission.enabled"] == "true"
+    assert settings["spark.dynamicAllocation.maxExecutors"] == "4"
+
+
+def test_live_the_stages_of_the_driver_have_one_node_each():
+    limits = Elastic.model_validate(
+        {"rate": RATE, "extraction": {"nodes": {"max": 4}}, "warehouse": {"nodes": {"max": 3}}}
+    )
+    live = live_limits(limits)
+    assert [live.extraction.nodes.max, live.buffer.nodes.max, live.switch.nodes.max] == [1, 1, 1]
+    assert (live.warehouse.nodes.max, live.transformation.nodes.max) == (3, None)
+    assert limits.extraction.nodes.max == 4

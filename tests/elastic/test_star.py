@@ -1,0 +1,125 @@
+"""The partitioned warehouse on Spark: rows exact, queries the same before, during and after a rebalancing."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from engine.elastic.queries import SQL
+from engine.errors import RunFailed
+from engine.experiments.ssb import generate_ssb
+from engine.spark.star import Manifest, StarWarehouse
+
+
+@pytest.fixture(scope="module")
+def ssb(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("star") / "ssb"
+    generate_ssb(folder, 0.01)
+    return folder
+
+
+@pytest.fixture
+def star(spark, ssb, tmp_path) -> StarWarehouse:
+    """A warehouse on two nodes with its dimensions."""
+    made = StarWarehouse(spark, tmp_path / "warehouse", "lineorder", "lo_orderkey")
+    made.set_up(2, spark.read.parquet(str(ssb / "lineorder.parquet")).schema)
+    for name in ("customer", "supplier", "part", "date"):
+        made.put_dimension(name, spark.read.parquet(str(ssb / f"{name}.parquet")))
+    return made
+
+
+def packs(ssb: Path, folder: Path, parts: int) -> list[tuple[Path, int]]:
+    table = pq.read_table(ssb / "lineorder.parquet")
+    folder.mkdir()
+    made = []
+    step = -(-table.num_rows // parts)
+    for number in range(parts):
+        piece = table.slice(number * step, step)
+        pq.write_table(piece, folder / f"{number}.parquet")
+        made.append((folder / f"{number}.parquet", piece.num_rows))
+    return made
+
+
+def test_facts_are_distributed_dimensions_replicated_and_queries_see_one_server(star, spark, ssb, tmp_path):
+    given = packs(ssb, tmp_path / "packs", 3)
+    total = sum(rows for _, rows in given)
+    for number, (pack, rows) in enumerate(given):
+        assert star.load([pack], rows).rows == sum(count for _, count in given[: number + 1])
+    shares = [sum(file.rows for file in part) / total for part in star.current.facts]
+    assert shares == pytest.approx([0.5, 0.5], abs=0.05)
+    for node in range(2):
+        assert {path.name for path in (star.folder / f"node-{node:03d}").iterdir()} == {
+            "lineorder",
+            "customer",
+            "supplier",
+            "part",
+            "date",
+        }
+    spark.read.parquet(str(ssb / "lineorder.parquet")).createOrReplaceTempView("lineorder")
+    for name in ("customer", "supplier", "part", "date"):
+        spark.read.parquet(str(ssb / f"{name}.parquet")).createOrReplaceTempView(name)
+    for sql in (SQL["Q2.1"], SQL["Q4.1"]):
+        assert star.query(sql)[0] == [tuple(row) for row in spark.sql(sql).collect()]
+
+    # While queries go on, the facts move: out to three nodes, a load in between, and in to one.
+    wanted = star.query(SQL["Q2.1"])[0]
+    assert wanted
+    answers, stop = [], threading.Event()
+
+    def ask() -> None:
+        while not stop.is_set():
+            answers.append(star.query(SQL["Q2.1"]))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        out = star.rebalance(3)
+        back = star.rebalance(1)
+    finally:
+        stop.set()
+        asking.join()
+    assert (out.nodes_before, out.nodes_after, out.rows) == (2, 3, total)
+    assert (back.nodes_before, back.nodes_after, back.rows) == (3, 1, total)
+    assert out.bytes > 0 < out.seconds
+    assert [answer for answer, _ in answers if answer != wanted] == []
+    assert {version for _, version in answers} & {out.version - 1, out.version}
+    assert star.query(SQL["Q2.1"]) == (wanted, back.version)
+
+    # Nothing is left of distributions that nobody reads, and the manifest on disk is the one in use.
+    assert {str(path) for path in star.folder.glob("node-*/lineorder/*")} == star.current.files
+    assert Manifest.from_dict(json.loads((star.folder / "manifest.json").read_text())) == star.current
+
+
+def test_a_load_that_lost_rows_is_not_loaded(star, ssb, tmp_path):
+    ((pack, rows),) = packs(ssb, tmp_path / "packs", 1)
+    before = star.current
+    with pytest.raises(RunFailed, match=r"none of them is loaded"):
+        star.load([pack], rows + 1)
+    assert star.current == before
+    assert list(star.folder.glob("node-*/lineorder/*")) == []
+    assert list(star.folder.glob("new-*")) == []
+
+
+def test_what_is_loaded_while_facts_move_is_there_afterwards(star, ssb, tmp_path, monkeypatch):
+    given = packs(ssb, tmp_path / "packs", 2)
+    star.load([given[0][0]], given[0][1])
+    distribute = star._distribute
+    once = []
+
+    def with_a_load_between(files, nodes, rows):
+        moved = distribute(files, nodes, rows)
+        if not once:
+            once.append(True)
+            star.load([given[1][0]], given[1][1])
+        return moved
+
+    monkeypatch.setattr(star, "_distribute", with_a_load_between)
+    with star.pinned() as seen:
+        star.rebalance(3)
+        assert all(Path(path).exists() for path in seen.files)  # a reader of the old distribution keeps its files
+    assert star.current.rows == given[0][1] + given[1][1] == star.frame(star.current).count()
+    assert not any(Path(path).exists() for path in seen.files)

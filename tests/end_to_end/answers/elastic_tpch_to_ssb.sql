@@ -1,0 +1,1 @@
+tpch_to_ssb.sql

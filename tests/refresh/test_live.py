@@ -1,0 +1,295 @@
+"""The warehouse live on Spark: what arrives is loaded once, views follow, and stops, kills and changes lose nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from engine.errors import RunFailed
+from engine.events import EventLog, LogReader, Remark, TableStaleness, UpdateFinished, UpdateStarted
+from engine.model.binding import bind
+from engine.model.file import load
+from engine.operators import catalogue
+from engine.refresh.live.launch import learnt_of
+from engine.refresh.live.warehouse import LiveSettings, LiveWarehouse
+from engine.refresh.scheduler import Settings
+from engine.spark.stream_store import LATE, published, published_files
+from tests.end_to_end.helpers import ROOT, answer, environment_for, papilio_here
+from tests.spark.streaming import FILE, SCRATCH, sorted_rows
+
+FOLDER = """
+papilio: 1
+name: arriving
+nodes:
+  files: {operator: folder_stream, settings: {path: in, columns: {ts: timestamp, n: bigint}, check_s: 0.05}}
+  whole: {operator: not_null, settings: {columns: [n]}}
+  sale: {operator: stream_table, settings: {path: out/sale, time_column: ts, partition_s: 60, lateness_bound_s: 10}}
+  second: {operator: time_bucket, settings: {column: ts, every_s: 1}}
+  sum: {operator: materialized_view, settings: {group: [bucket], aggregates: [{name: n, expression: sum(n)}]}}
+  total: {operator: stream_table, settings: {path: out/total, time_column: bucket, partition_s: 60}}
+edges:
+- {from: files, to: whole}
+- {from: whole, to: sale}
+- {from: sale, to: second}
+- {from: second, to: sum}
+- {from: sum, to: total}
+"""
+MORE = {
+    "  total:": "  large: {operator: filter, settings: {condition: n > 2}}\n"
+    "  large_sale: {operator: stream_table, settings: {path: out/large_sale, time_column: ts, partition_s: 60}}\n  total:",
+    "- {from: sale, to: second}": "- {from: sale, to: large}\n- {from: large.match, to: large_sale}\n- {from: sale, to: second}",
+}
+
+
+def rows(folder: Path, columns: str = "*") -> list[tuple]:
+    files = published_files(folder)
+    if not files:
+        return []
+    with duckdb.connect() as database:
+        database.execute("SET TimeZone = 'UTC'")
+        return sorted_rows(database.execute(f"SELECT {columns} FROM read_parquet({files})").fetchall())
+
+
+@contextlib.contextmanager
+def running(file: Path, spark, tracks: int = 2) -> Iterator[LiveWarehouse]:
+    """A warehouse that runs in a thread; stopped at the end, and its failure is the test's."""
+    log = EventLog(file.parent / "events.jsonl")
+    made = LiveWarehouse(
+        bind(load(file), catalogue()), LiveSettings(Settings(tracks=tracks)), spark, log,
+        reopen=lambda: bind(load(file), catalogue()),
+    )  # fmt: skip
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            made.run()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield made
+    finally:
+        made.stop()
+        thread.join(60)
+        log.close()
+    if failed:
+        raise failed[0]
+
+
+def until(true: Callable[[], object], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.05)
+
+
+def remarks(folder: Path) -> str:
+    return "\n".join(event.message for event in LogReader(folder / "events.jsonl") if isinstance(event, Remark))
+
+
+def test_files_arrive_and_tables_come_and_go_while_it_runs(spark, tmp_path):
+    file, incoming = tmp_path / "arriving.butterfly.yaml", tmp_path / "in"
+    file.write_text(FOLDER)
+    incoming.mkdir()
+
+    def put(name: str, *lines: str) -> None:
+        (incoming / f".{name}").write_text("\n".join(["ts,n", *lines]) + "\n")
+        os.rename(incoming / f".{name}", incoming / name)
+
+    def holds(table: str, *numbers: int) -> bool:
+        return rows(tmp_path / "out" / table, "n") == sorted_rows((number,) for number in numbers)
+
+    (incoming / "broken.csv").write_text("ts,n\nno time,1\n")
+    os.utime(incoming / "broken.csv", (1, 1))
+    with running(file, spark) as warehouse:
+        put("a.csv", "2026-01-01T00:00:30Z,1", "2026-01-01T00:00:31Z,2", "2026-01-01T00:00:31Z,")
+        until(lambda: holds("sale", 1, 2))
+        assert "node `total`" not in remarks(tmp_path)
+        # Safe is what lies ten seconds back, and nothing does yet.
+        assert published(tmp_path / "out" / "total").rows == 0
+        put("again.csv", "2026-01-01T00:00:30Z,1", "2026-01-01T00:00:31Z,2", "2026-01-01T00:00:31Z,")
+        put("b.csv", "2026-01-01T00:01:00Z,3", "2026-01-01T00:00:19Z,4", "2026-01-01T00:00:22Z,5")
+        until(lambda: holds("sale", 1, 2, 3, 5))
+        until(lambda: holds("total", 1, 2, 5))
+        text = FOLDER
+        for old, new in MORE.items():
+            text = text.replace(old, new)
+        file.write_text(text)
+        until(lambda: "table `large_sale` joined" in remarks(tmp_path))
+        put("c.csv", "2026-01-01T00:02:00Z,6")
+        until(lambda: holds("large_sale", 3, 5))
+        file.write_text(text.replace("time_column: bucket", "time_column: buckett"))
+        until(lambda: "the file changed and does not hold" in remarks(tmp_path))
+        file.write_text(FOLDER)
+        until(lambda: "table `large_sale` is no longer kept" in remarks(tmp_path))
+        assert list(warehouse.scheduler.tables) == ["sale", "total"]
+    said = remarks(tmp_path)
+    assert "broken.csv cannot be read and was put aside" in said
+    assert "again.csv was delivered before; it has no effect" in said
+    assert published(tmp_path / "out" / "sale").late_rows == 1
+    (late,) = (tmp_path / "out" / "sale" / LATE).iterdir()
+    assert duckdb.sql(f"SELECT n FROM read_parquet('{late}')").fetchall() == [(4,)]
+    assert not [
+        event for event in LogReader(tmp_path / "events.jsonl") if isinstance(event, UpdateFinished) and event.failed
+    ]
+    # Opened again, it goes on where it was.
+    with running(file, spark):
+        put("d.csv", "2026-01-01T00:03:00Z,7")
+        until(lambda: holds("sale", 1, 2, 3, 5, 6, 7))
+        until(lambda: holds("total", 1, 2, 3, 5, 6))
+
+
+def test_the_command_tells_staleness_and_keeps_what_it_learnt(spark, tmp_path):
+    file = tmp_path / "small.butterfly.yaml"
+    file.write_text(FILE)
+    told = answer(papilio_here("stream", "run", file, "--for", "6", "--json", home=tmp_path, spark=spark))
+    events = list(LogReader(Path(told["folder"]) / "events.jsonl"))
+    assert {event.table for event in events if isinstance(event, TableStaleness)} == {"click", "sale", *SCRATCH}
+    began = {event.job: event for event in events if isinstance(event, UpdateStarted)}
+    ended = {event.job: event for event in events if isinstance(event, UpdateFinished)}
+    assert began.keys() == ended.keys()
+    assert told["status"] == "done"
+    assert 0 < told["utilization"] <= 1
+    for track in (0, 1):  # one job at a time on each
+        jobs = sorted((began[job].time, ended[job].time) for job in began if began[job].track == track)
+        assert all(end <= begin for (_, end), (begin, _) in pairwise(jobs))
+    position = published(tmp_path / "out" / "click").position
+    if position is not None:
+        assert rows(tmp_path / "out" / "click", "id") == sorted_rows(
+            (n,) for n in range(40 * (position[0] + 1)) if n % 5 < 4
+        )
+        with_store = learnt_of("small", str(tmp_path / "papilio.db")) or learnt_of("small", None)
+        assert told["learnt"]["click"]["alpha_s"] > 0 or with_store
+    shown = answer(papilio_here("stream", "show", file, "--json", home=tmp_path))
+    assert shown["tables"]["click"]["rows"] == published(tmp_path / "out" / "click").rows
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("from: click, to: second}", "from: pair, to: second}", "circle"),
+        ("from: click, to: second}", "from: clik, to: second}", "names a node `clik` that does not exist"),
+        ("period_s: 1, rows_per_s: 40", "period_s: -1, rows_per_s: 40", "node `clicks`, setting `period_s`"),
+        (
+            "group: [bucket, page], aggregates: [{name: amount",
+            "group: [page], aggregates: [{name: bucket, expression: max(bucket)}, {name: amount",
+            "node `per_sale`: table `sale_second`",
+        ),
+        ("path: out/pair", "path: out/click", "table `click` is kept in the same place"),
+    ],
+)
+def test_what_cannot_be_run_ends_with_2_and_is_told(tmp_path, old, new, told):
+    file = tmp_path / "small.butterfly.yaml"
+    assert old in FILE
+    file.write_text(FILE.replace(old, new))
+    done = papilio_here("stream", "run", file, "--for", "1", home=tmp_path)
+    assert (done.returncode, told in done.stderr, str(file) in done.stderr) == (2, True, True), done.stderr
+
+
+def test_a_table_of_a_warehouse_is_not_run_or_exported_as_a_batch(tmp_path, spark):
+    file = tmp_path / "small.butterfly.yaml"
+    file.write_text(FILE)
+    done = papilio_here("run", file, home=tmp_path, spark=spark)
+    assert done.returncode == 2
+    assert "node `click`: a table of a streaming warehouse is kept by `papilio stream run`" in done.stderr
+    assert papilio_here("export", file, "--to", "pyspark", home=tmp_path).returncode == 2
+
+
+@pytest.mark.slow
+def test_an_update_that_fails_for_good_stops_the_warehouse_and_is_told(spark, tmp_path):
+    file = tmp_path / "small.butterfly.yaml"
+    file.write_text(FILE.replace("condition: cost > 3", "condition: 1 / (cost - cost) > 3"))
+    with pytest.raises(RunFailed, match=r"table `dear_click`.*DIVIDE_BY_ZERO"), running(file, spark) as warehouse:
+        until(lambda: warehouse.stopping)
+
+
+# ---------------------------------------------------------------- in a process of its own
+
+
+def started(file: Path, home: Path, *options: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "engine", "stream", "run", str(file), "--driver-memory", "1024", *options],
+        cwd=ROOT, env=environment_for(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+
+
+def version(home: Path, table: str) -> int:
+    folder = home / "out" / table
+    return published(folder).number if folder.exists() else 0
+
+
+def nothing_lost_or_repeated(home: Path) -> None:
+    """Every record of the batches that were taken is in its table once, or was refused or late; views agree."""
+    click, sale = published(home / "out" / "click"), published(home / "out" / "sale")
+    assert rows(home / "out" / "click", "id") == sorted_rows(
+        (n,) for n in range(40 * (click.position[0] + 1)) if n % 5 < 4
+    )
+    assert sale.rows + sale.late_rows == 20 * (sale.position[0] + 1)
+    for name, scratch in SCRATCH.items():
+        edge = published(home / "out" / name).fresh_us
+        if edge is None:
+            continue
+        with duckdb.connect() as database:
+            database.execute("SET TimeZone = 'UTC'")
+            for base in ("click", "sale"):
+                files = published_files(home / "out" / base)
+                database.execute(
+                    f"CREATE VIEW {base} AS SELECT * FROM read_parquet({files}) WHERE epoch_us(ts) <= {edge}"
+                )
+            assert rows(home / "out" / name) == sorted_rows(database.execute(scratch).fetchall()), name
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_after_the_running_jobs_and_a_second_one_at_once(tmp_path):
+    file = tmp_path / "small.butterfly.yaml"
+    file.write_text(FILE)
+    process = started(file, tmp_path, "--json")
+    until(lambda: version(tmp_path, "click") > 2, 120)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert json.loads(output)["status"] == "done"
+    nothing_lost_or_repeated(tmp_path)
+    process = started(file, tmp_path)
+    until(lambda: version(tmp_path, "click") > 6, 120)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode in (0, 3)  # the jobs may have ended before the second one
+    nothing_lost_or_repeated(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_time_loses_nothing_and_repeats_nothing(tmp_path):
+    file = tmp_path / "small.butterfly.yaml"
+    file.write_text(FILE)
+    chance = random.Random(5)
+    for _ in range(4):
+        before = version(tmp_path, "click")
+        process = started(file, tmp_path)
+        until(lambda before=before: version(tmp_path, "click") > before, 120)
+        time.sleep(chance.uniform(0, 4))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        nothing_lost_or_repeated(tmp_path)
+    done = started(file, tmp_path, "--for", "8", "--json")
+    output, errors = done.communicate(timeout=180)
+    assert done.returncode == 0, errors
+    assert json.loads(output)["jobs"] > 0
+    nothing_lost_or_repeated(tmp_path)

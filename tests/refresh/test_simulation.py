@@ -1,0 +1,162 @@
+"""`papilio stream simulate`: a described warehouse on a virtual clock."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from engine.cli import papilio
+from engine.errors import BadInput
+from engine.events import LogReader, RunFinished, RunStarted, TableStaleness, UpdateFinished, UpdateStarted
+from engine.store import MetadataStore
+from workflows import __file__ as shipped
+
+SMALL = """
+papilio: 1
+name: small
+nodes:
+  fast: {operator: generator_stream, settings: {period_s: 10, jitter_s: 1}}
+  slow: {operator: generator_stream, settings: {period_s: 60}}
+  load_fast: {operator: copy}
+  load_slow: {operator: copy}
+  visits:
+    operator: stream_table
+    settings: {path: visits, time_column: ts, staleness_bound_s: 40}
+    hints: {alpha_s: 1, beta: 0.1}
+  orders: {operator: stream_table, settings: {path: orders, time_column: ts}, hints: {alpha_s: 2, beta: 0.1}}
+  pass: {operator: copy}
+  recent:
+    operator: stream_table
+    settings: {path: recent, time_column: ts, priority: 10, staleness_bound_s: 5}
+    hints: {alpha_s: 1, beta: 0.05}
+edges:
+- {from: fast, to: load_fast}
+- {from: load_fast, to: visits}
+- {from: slow, to: load_slow}
+- {from: load_slow, to: orders}
+- {from: visits, to: pass}
+- {from: pass, to: recent}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PAPILIO_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("PAPILIO_STORE", raising=False)
+    path = tmp_path / "small.butterfly.yaml"
+    path.write_text(SMALL, encoding="utf-8")
+    return path
+
+
+def simulated(file: Path, *options: str) -> dict[str, Any]:
+    done = CliRunner().invoke(papilio, ["stream", "simulate", str(file), "--json", *options], catch_exceptions=False)
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def test_the_answer_has_what_programs_rely_on(file: Path) -> None:
+    answer = simulated(file, "--count", "3000", "--tracks", "1")
+    assert answer["events"] == 3000
+    assert answer["relative_lateness"] >= 1
+    assert answer["weighted_staleness"] == pytest.approx(
+        sum(table["priority"] * table["staleness_avg_s"] for table in answer["tables"].values()), rel=1e-3
+    )
+    assert set(answer["tables"]) == {"visits", "orders", "recent"}
+    assert answer["bounds"] == {"kept": ["visits"], "broken": ["recent"]}  # no table is 5 s fresh every 10 s
+    assert answer["assumed"] == []
+
+
+def test_the_same_seed_gives_the_same_answer_and_another_another(file: Path) -> None:
+    first, again, other = (
+        simulated(file, "--count", "1000", "--seed", seed)["weighted_staleness"] for seed in ("1", "1", "2")
+    )
+    assert first == again != other
+
+
+def test_the_log_tells_the_very_staleness_of_the_answer(file: Path, tmp_path: Path) -> None:
+    answer = simulated(file, "--count", "2000", "--tracks", "1", "--run-dir", str(tmp_path / "run"))
+    events = list(LogReader(tmp_path / "run" / "events.jsonl"))
+    assert isinstance(events[0], RunStarted)
+    assert isinstance(events[-1], RunFinished)
+    zero, end = events[0].time, events[-1].time
+    told: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for event in events:
+        if isinstance(event, TableStaleness):
+            told[event.table].append((event.time, event.staleness))
+    for name, table in answer["tables"].items():
+        teeth = told[name]
+        area = 0.0
+        for (at, stale), (until, _) in zip(teeth, [*teeth[1:], (end, 0.0)], strict=True):
+            area += (until - at) * (2 * stale + until - at) / 2
+        assert area / (end - zero) == pytest.approx(table["staleness_avg_s"], rel=1e-3)
+    assert len([event for event in events if isinstance(event, UpdateStarted)]) == answer["jobs"]
+    done = [event for event in events if isinstance(event, UpdateFinished)]
+    assert len(done) == sum(table["updates"] for table in answer["tables"].values())
+    with MetadataStore() as store:
+        (record,) = store.list_runs(workflow="small")
+    assert (record.run, record.master, record.status) == (answer["run"], "simulated", "done")
+
+
+def test_slow_periods_make_tables_staler(file: Path) -> None:
+    plain = simulated(file, "--count", "3000", "--tracks", "1")
+    slowed = simulated(
+        file, "--count", "3000", "--tracks", "1", "--slowdown", "4", "--normal-s", "300", "--slow-s", "300"
+    )
+    assert slowed["weighted_staleness"] > 1.5 * plain["weighted_staleness"]
+
+
+def test_a_stream_of_unknown_period_is_told_with_file_and_table(file: Path) -> None:
+    text = SMALL.replace(
+        "{operator: generator_stream, settings: {period_s: 60}}",
+        "{operator: folder_stream, settings: {path: ., columns: {ts: timestamp}}}",
+    )
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(BadInput) as caught:
+        simulated(file)
+    assert f"{file}: table `orders`: nobody knows how often data arrive" in str(caught.value)
+
+
+def test_what_is_not_known_of_a_tables_cost_is_assumed_and_said(file: Path) -> None:
+    file.write_text(SMALL.replace(", hints: {alpha_s: 2, beta: 0.1}", ""), encoding="utf-8")
+    assert simulated(file, "--count", "500")["assumed"] == ["orders"]
+
+
+def test_on_the_papers_heterogeneous_jobs_the_defaults_beat_one_queue(file: Path) -> None:
+    scenario = Path(shipped).parent / "stream_heterogeneous.butterfly.yaml"
+    slow = ("--tracks", "4", "--count", "60000", "--slowdown", "3", "--normal-s", "6500", "--slow-s", "6500")
+    default, one = (simulated(scenario, *slow, "--sharing", sharing) for sharing in ("proportional", "one"))
+    assert len(default["tables"]) == 30
+    assert default["relative_lateness"] < one["relative_lateness"]
+
+
+PLUGIN = """
+from typing import ClassVar
+
+from engine.refresh.local import LocalAlgorithm
+
+
+class LongestFirst(LocalAlgorithm):
+    \"\"\"The longest job first, as an example of a bad idea.\"\"\"
+
+    name: ClassVar[str] = "longest-first"
+    title: ClassVar[str] = "Longest first"
+
+    def key(self, table):
+        return -table.seconds
+"""
+
+
+def test_a_plugin_brings_a_local_algorithm(file: Path, tmp_path: Path) -> None:
+    plugin = tmp_path / "papilio_longest.py"
+    plugin.write_text(PLUGIN, encoding="utf-8")
+    answer = simulated(
+        file, "--plugin", str(plugin), "--policy", "longest-first", "--tracks", "1", "--count", "3000",
+        "--slowdown", "3", "--normal-s", "100", "--slow-s", "100",
+    )  # fmt: skip
+    assert answer["policy"] == "longest-first"
+    assert answer["tables"]["orders"]["updates"] > 0

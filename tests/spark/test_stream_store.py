@@ -1,0 +1,117 @@
+"""A table's journal: whole versions or none, one effect for one batch, nothing lost and nothing left behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from engine.errors import EnvironmentProblem
+from engine.spark import stream_store
+from engine.spark.stream_store import JOURNAL, Change, TableStore, published, published_files
+
+HERE = Path(__file__).parent
+SECOND = 1_000_000
+
+
+def table(*seconds: float) -> pa.Table:
+    micros = [round(second * SECOND) for second in seconds]
+    return pa.table({"ts": pa.array(micros).cast(pa.timestamp("us", "UTC")), "n": list(range(len(micros)))})
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = TableStore(tmp_path / "t", "ts", 10 * SECOND)
+    yield opened
+    opened.close()
+
+
+def times(rows: pa.Table | None) -> list[float]:
+    return sorted(value.timestamp() for value in rows["ts"].to_pylist()) if rows is not None else []
+
+
+def publish(store: TableStore, *seconds: float, drop=(), batches=()) -> None:
+    edge = round(max(seconds) * SECOND)
+    store.publish(Change(edge, edge, store.stage(table(*seconds)), drop, batches=dict.fromkeys(batches)))
+
+
+def test_rows_lie_in_the_partitions_of_their_times(store):
+    publish(store, 1, 9.999999, 10, 25)
+    assert sorted((file.partition, file.rows) for file in store.version.files.values()) == [(0, 2), (1, 1), (2, 1)]
+    assert times(store.read(round(9.999999 * SECOND), 10 * SECOND)) == [9.999999, 10]
+    assert times(store.read(None, 9 * SECOND)) == [1]
+
+
+def test_nobody_sees_rows_before_they_are_published(store):
+    files = store.stage(table(1, 2))
+    assert published(store.folder).rows == 0
+    store.publish(Change(2 * SECOND, 2 * SECOND, files))
+    assert published(store.folder).rows == 2
+    assert [Path(file).name for file in published_files(store.folder)] == list(store.version.files)
+
+
+def test_a_reader_that_holds_a_version_reads_that_version(store):
+    publish(store, 1, 2)
+    held = store.version
+    publish(store, 3, drop=list(held.files))
+    assert times(store.read(None, None, held)) == [1, 2]
+    assert times(store.read(None, None)) == [3]
+
+
+def test_a_line_that_was_cut_off_was_never_published(store):
+    publish(store, 1)
+    publish(store, 2)
+    store.close()
+    journal = store.folder / JOURNAL
+    journal.write_bytes(journal.read_bytes()[:-20])
+    again = TableStore(store.folder, "ts", 10 * SECOND)
+    assert times(again.read(None, None)) == [1]
+    publish(again, 5)
+    assert times(again.read(None, None)) == [1, 5]
+    again.close()
+
+
+def test_a_checkpoint_tells_the_same_as_the_journal_before_it(store, monkeypatch):
+    monkeypatch.setattr(stream_store, "CHECKPOINT_LINES", 4)
+    for second in range(11):
+        publish(store, second, batches=[f"b{second}"])
+    assert len((store.folder / JOURNAL).read_bytes().splitlines()) == 3
+    assert published(store.folder) == store.version
+    assert len(store.version.batches) == 11
+
+
+def test_many_small_files_of_a_partition_become_one(store, monkeypatch):
+    monkeypatch.setattr(stream_store, "MOST_FILES", 3)
+    for second in range(4):
+        add, drop = store.compacted(store.stage(table(second)))
+        store.publish(Change(second * SECOND, second * SECOND, add, drop))
+    assert len(store.version.files) == 1
+    assert times(store.read(None, None)) == [0, 1, 2, 3]
+
+
+def test_two_processes_do_not_keep_one_table(store):
+    with pytest.raises(EnvironmentProblem, match="another process keeps this table"):
+        TableStore(store.folder, "ts", 10 * SECOND)
+
+
+def killed(folder: Path, every: int) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, str(HERE / "killed_table.py"), str(folder), str(every)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_kill_leaves_whole_batches_and_a_restart_goes_on(tmp_path):
+    found = killed(tmp_path, 29)
+    assert (found.returncode, found.stdout) == (0, ""), found.stderr
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_line_leaves_whole_batches_and_a_restart_goes_on(tmp_path):
+    found = killed(tmp_path, 1)
+    assert (found.returncode, found.stdout) == (0, ""), found.stderr
