@@ -17,6 +17,7 @@ from engine.model.types import Schema
 from engine.model.workflow import Workflow
 from engine.partition.flow import flow_of, levels
 from engine.partition.subflows import Subflows, break_into_subflows
+from engine.partition.tables import cut, is_streaming
 from engine.partition.trees import execution_trees
 
 
@@ -113,6 +114,8 @@ def analyse(document: Document, discover: Discover | None = None) -> Analysis:
     """Bind a document and sort its problems by node. Never starts Spark, never raises."""
     try:
         bound = bind(document.as_file(), document.catalogue, discover=discover)
+        if not bound.errors and is_streaming(bound):
+            bound.problems.extend(cut(bound)[1])
     except (PapilioError, OSError, ValueError, RecursionError) as error:
         bound = Bound(document.workflow, document.path)
         bound.problems = [Problem(str(error))]

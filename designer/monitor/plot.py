@@ -18,6 +18,7 @@ from designer.monitor.units import seconds_text
 from designer.text import tr
 from designer.theme.theme import theme
 
+LONG_S = 120  # from here on times are minutes and seconds
 AXIS_WIDTH = 132  # the same in all panels, so that times stand below each other
 MARK = QPainterPath()  # of a spill: a flag on its moment
 MARK.addPolygon([QPointF(-0.5, -0.5), QPointF(0.5, -0.5), QPointF(0.0, 0.45)])
@@ -28,7 +29,7 @@ class TimeAxis(pg.AxisItem):
     """Seconds since the run's start, as a person writes them."""
 
     def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str]:
-        if values and max(abs(value) for value in values) >= 120:
+        if values and max(abs(value) for value in values) >= LONG_S:
             return [seconds_text(round(value, 3)).removesuffix(".0") if value else "0" for value in values]
         digits = max(0, -int(np.floor(np.log10(spacing)))) if spacing > 0 else 0
         return [f"{value:.{min(digits, 6)}f}" for value in values]
@@ -78,6 +79,7 @@ class TimePlot(Panel):
     def __init__(self, player: Player) -> None:
         super().__init__(player)
         self._key: tuple[object, ...] = ()
+        self._long = False
         self.least_top = 0.0  # of the values: that of a neighbour which shares the axis
         self.values = ValueAxis("left")
         self.plot = pg.PlotWidget(axisItems={"bottom": TimeAxis("bottom"), "left": self.values})
@@ -140,6 +142,10 @@ class TimePlot(Panel):
     def draw(self, recording: Any) -> None:
         start, stop = self.player.span.range
         self.view.setXRange(start, stop, padding=0)
+        long = stop >= LONG_S
+        if long != self._long:
+            self._long = long
+            self._name_time()
         self.draw_plot(recording, start, stop)
         at = self.player.at
         shown = at < recording.end
@@ -159,12 +165,15 @@ class TimePlot(Panel):
             axis.label.setFont(self.font_of(12))
         self.item.getAxis("left").setWidth(round(AXIS_WIDTH * min(self.scale, 1.45)))
         self.item.getAxis("bottom").setHeight(round(40 * self.scale))
-        self.name_axis("bottom", tr("seconds since the start"))
+        self._name_time()
         self.item.showGrid(x=False, y=False)
         self.moment.setPen(self.pen(colors.accent, 1.6))
         self.moment.setHoverPen(self.pen(colors.accent, 3))
         self.empty.setColor(colors.faint)
         self.empty.setFont(self.font_of(14))
+
+    def _name_time(self) -> None:
+        self.name_axis("bottom", tr("minutes:seconds since the start") if self._long else tr("seconds since the start"))
 
     def name_axis(self, side: str, text: str) -> None:
         """An axis with its unit."""

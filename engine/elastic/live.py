@@ -99,11 +99,11 @@ class LiveRun:
         self._deal = distribution(self.limits.transformation.distribution)
         self._waiting: list[deque[tuple[Pack, float]]] = [deque() for _ in range(self._nodes(Stage.TRANSFORMATION))]
         self._peaks = [0.0] * len(self._waiting)
-        self._busy = 0  # rows that are being transformed or loaded
+        self._busy = 0  # packs that are being transformed or loaded
         self._buffered: list[Pack] = []
         self._switched_at = time.monotonic()
         self.transformed_rows = 0
-        self.most_workers = 0
+        self.most_workers = max(self._nodes(Stage.TRANSFORMATION), self._nodes(Stage.WAREHOUSE))
         self._begun = 0.0
 
     # -- the whole run
@@ -133,7 +133,7 @@ class LiveRun:
             self._raise()
             return self._told(replay)
         finally:
-            self.record.seconds = time.monotonic() - self._begun if self._begun else 0.0
+            self.record.seconds = time.time() - self.record.zero
             self.raw.close()
             self.buffer.close()
 

@@ -19,13 +19,14 @@ from engine.operators.streams import MICROS, Stream
 from engine.partition.tables import TablePlan, tables_of
 from engine.spark.stream_feeds import feed_of
 from engine.spark.stream_store import RecentRows, TableStore
-from engine.spark.stream_update import Updater, quick_session
+from engine.spark.stream_update import Updater
 
 TABLES = 30
 FAST_S = 1.0
 FAST_ROWS_PER_S = 50.0
 FAST_BOUND_S, SLOW_BOUND_S = 10.0, 3.0  # the second in periods
 HASHES = 12  # of each slow record, so that its cost is Spark's own work and not moving it
+TRIES, NEAR = 4, 0.03  # to find a load, and how near to the wanted share it has to be
 FAST, SLOW = ("fast",), ("slow", "bulk")
 
 
@@ -167,7 +168,7 @@ class _Probe:
             name: TableStore(place.path(plan.operator.path), plan.operator.time_column, plan.partition_us, recent)
             for name, plan in plans.items()
         }
-        self.updater = Updater(bound, plans, self.stores, quick_session(spark), place)
+        self.updater = Updater(bound, plans, self.stores, spark, place)
         self.updater.prepare()
         self.begin = time.time()
         self.clock = dict.fromkeys(plans, self.begin)
@@ -219,11 +220,11 @@ def calibrated(
     say(f"an update with little data takes {1000 * one:.0f} ms: {fast_tables} of {TABLES} tables get data each second")
     found = Load(fast_tables, slow_s, 1000.0)
     seen: list[tuple[float, float]] = []  # rows a second, share of the slow tables
-    for number in range(1, 4):
+    for number in range(1, TRIES + 1):
         costs = measured(found, folder / f"probe-{number}", spark)
         fast, slow = utilization(found, costs, tracks)
         say(f"{found.slow_rows_per_s:,.0f} slow records a second ask for {fast:.0%} + {slow:.0%} of {tracks} tracks")
-        if abs(fast + slow - wanted) < 0.04:
+        if abs(fast + slow - wanted) < NEAR or number == TRIES:
             break
         seen.append((found.slow_rows_per_s, slow))
         found = replace(found, slow_rows_per_s=_next_rate(seen, max(wanted - fast, 0.1)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Thread
+from threading import Thread, local
 from typing import Any
 
 import pyarrow as pa
@@ -30,7 +30,9 @@ from engine.spark.stream_store import DATA, Change, TableStore, Version, times_u
 
 SMALL_BYTES = 8 * 2**20  # more than this is read by Spark itself, not handed to it
 
-SPARK_SETTINGS = {
+BULK_ROWS = 50_000  # an update over more rows is worth compiling; below, Spark interprets its plan
+
+_SETTINGS = {
     # A plan is run once and over little: looking at it again while it runs costs more than it saves.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
@@ -38,12 +40,14 @@ SPARK_SETTINGS = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",  # a broadcast is a job of its own
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
+# Measured: a small update takes half the time where Spark makes no Java of its plan first.
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
-def quick_session(spark: SparkSession) -> SparkSession:
-    """A session beside another one in the same Spark, made for many small jobs."""
+def _session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A session beside another one in the same Spark."""
     session = spark.newSession()
-    for name, value in SPARK_SETTINGS.items():
+    for name, value in settings.items():
         session.conf.set(name, value)
     return session
 
@@ -85,11 +89,26 @@ class Updater:
         self.bound = bound
         self.plans = plans
         self.stores = stores
-        self.spark = spark
-        self.builder = NodeBuilder(bound, spark, place)
+        settings = (_SETTINGS | _INTERPRETED, _SETTINGS)
+        self._sessions = [_session(spark, one) for one in settings]  # for small updates, and for bulky ones
+        self._builders = [NodeBuilder(bound, session, place) for session in self._sessions]
+        self._chosen = local()  # by the update that a thread carries out
         self.schemas: dict[str, Any] = {}  # of tables and streams, as Spark has them
         self.arrow: dict[str, pa.Schema] = {}
-        self._statics: dict[str, DataFrame] = {}
+        self._statics: dict[tuple[str, bool], DataFrame] = {}
+
+    @property
+    def _bulky(self) -> bool:
+        return getattr(self._chosen, "bulky", False)
+
+    def _choose(self, rows: int) -> None:
+        """The session for an update over so many rows, in this thread."""
+        self._chosen.bulky = rows > BULK_ROWS
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of this thread's update."""
+        return self._sessions[self._bulky]
 
     def prepare(self) -> None:
         """Plan every table over nothing: Spark's analyser confirms them, and their columns are known."""
@@ -98,10 +117,7 @@ class Updater:
 
     def prepare_table(self, plan: TablePlan) -> None:
         """Plan one table whose sources are planned."""
-        for node in plan.statics:
-            if node not in self._statics:
-                rows = port_frame(self.builder.build_node(node, {}, []), "out").toArrow()
-                self._statics[node] = self.spark.createDataFrame(rows).coalesce(1)
+        self._read_statics(plan)
         inputs = {}
         if plan.stream is not None:
             stream = self.bound.operators[plan.stream]
@@ -116,6 +132,20 @@ class Updater:
         self.schemas[plan.name] = result.schema
         self.arrow[plan.name] = result.limit(0).toArrow().schema
 
+    def take_over(self, other: Updater) -> None:
+        """Know what another one knows of the tables that both have."""
+        self.schemas |= other.schemas
+        self.arrow |= other.arrow
+        for plan in self.plans.values():
+            self._read_statics(plan)
+
+    def _read_statics(self, plan: TablePlan) -> None:
+        for node in plan.statics:
+            if (node, False) not in self._statics:
+                rows = port_frame(self._builders[0].build_node(node, {}, []), "out").toArrow()
+                for bulky, session in enumerate(self._sessions):
+                    self._statics[node, bool(bulky)] = session.createDataFrame(rows).coalesce(1)
+
     # -- a base table
 
     def load(self, plan: TablePlan, feed: Feed, arrivals: Sequence[Arrival], now: float) -> Updated:
@@ -126,6 +156,7 @@ class Updater:
         batches = [arrival for arrival in arrivals if arrival.safe_us is None and arrival.rows]
         counted: list[CountedRows] = []
         rows = None
+        self._choose(sum(arrival.rows for arrival in batches))
         if batches:
             raw = self.spark.createDataFrame(feed.read(batches)).coalesce(1)
             stream = self.bound.operators[plan.stream]
@@ -178,6 +209,9 @@ class Updater:
         column, width = plan.operator.time_column, plan.partition_us
         after = before.fresh_us
         counted: list[CountedRows] = []
+        first = None if after is None else after + 1 if plan.follow is not Follow.RECOMPUTE else after // width * width
+        files = [self.stores[source].files_between(first, edge, held[source]) for source in plan.sources]
+        self._choose(sum(file.rows for some in files for file in some))
         if plan.follow is Follow.APPEND:
             rows = self._between(plan, held, None if after is None else after + 1, edge, counted)
             add, drop = store.compacted(store.stage(rows))
@@ -261,12 +295,12 @@ class Updater:
 
     def _through(self, plan: TablePlan, inputs: Mapping[str, DataFrame], counted: list[CountedRows]) -> DataFrame:
         """What enters the table: the operators' own plans over these inputs. A failure knows its node."""
-        built: dict[str, Built] = {**self._statics, **inputs}
+        built: dict[str, Built] = {**{node: self._statics[node, self._bulky] for node in plan.statics}, **inputs}
         for node in plan.nodes:
             entering: dict[str, list[DataFrame]] = {}
             for link in self.bound.incoming.get(node, ()):
                 entering.setdefault(link.target_port, []).append(self._port(built, link.source, link.source_port))
-            built[node] = self.builder.build_node(node, entering, counted)
+            built[node] = self._builders[self._bulky].build_node(node, entering, counted)
         node, port = self.bound.producers(plan.name)[0]
         return self._port(built, node, port)
 

@@ -183,7 +183,7 @@ def test_a_higher_rate_adds_a_worker_and_a_lower_one_removes_it(live, lines, tmp
     file = workflow(
         tmp_path,
         lines,
-        rate=steps(200, (0, 150), (20, 1500), (110, 150)),
+        rate=steps(150, (0, 150), (10, 1500), (85, 150)),
         extraction={"every_s": 15, "limit_s": 10},
         transformation={"queue_mb": 4.5, "nodes": {"max": 2}, "distribution": "on_demand"},
         warehouse={"every_s": 5, "nodes": {"max": 1}, "sessions": 0},
@@ -213,7 +213,7 @@ def test_a_higher_rate_adds_a_worker_and_a_lower_one_removes_it(live, lines, tmp
 @pytest.mark.slow
 def test_a_worker_killed_while_rows_are_loaded_is_replaced_and_no_row_is_lost(live, lines, tmp_path):
     quiet = {"every_s": 2, "nodes": {"max": 1}, "sessions": 0}
-    file = workflow(tmp_path, lines, rate=steps(30, (0, 5000)), warehouse=quiet, transformation={"queue_mb": 400})
+    file = workflow(tmp_path, lines, rate=steps(20, (0, 5000)), warehouse=quiet, transformation={"queue_mb": 400})
     run = live(file)
     run.await_(lambda events: len(of_kind(events, LoadFinished)) >= 2)
     (worker,) = run.workers()
@@ -223,7 +223,7 @@ def test_a_worker_killed_while_rows_are_loaded_is_replaced_and_no_row_is_lost(li
     summary = run.summary()
     assert any("worker-1 died: it is replaced" in event.reason for event in of_kind(run.events(), ScalingDecided))
     exact(summary, run.run, lines)
-    assert summary["rows"]["generated"] == 150_000
+    assert summary["rows"]["generated"] == 100_000
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.experiments import golab
+from engine.experiments import bench, bench_refresh, golab
 from engine.experiments.experiment import Options, Verdict, find, names
 from engine.experiments.golab import JOBS, PLAIN, Case, JobClass, lateness
 from engine.experiments.golab_heterogeneous import JOB_CLASSES
@@ -65,3 +65,15 @@ def test_sharing_all_tracks_protects_short_jobs_from_long_ones() -> None:
     shared = [replace(basic, all_tracks=True), replace(basic, all_tracks=True, aggressive=True)]
     one, some, every, aggressive = lateness(Case(JOB_CLASSES, 0.5), [PLAIN, basic, *shared], 1, EVENTS)
     assert max(every, aggressive) < min(one, some)
+
+
+def test_the_benchmark_of_the_simulator_reports_how_time_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_refresh, "EVENTS", (1_000, 2_000))
+    monkeypatch.setattr(bench_refresh, "TABLES", (40, 80))
+    report = bench_refresh.benchmark(bench.Options(rounds=1))
+    assert set(report.ratios) == {
+        "30 tables, 2,000 events / 30 tables, 1,000 events",
+        "80 tables, 3,200 events / 40 tables, 1,600 events",
+    }
+    assert len(report.claims) == 3
+    assert all(0.1 < contender.figure("utilization") <= 1 for contender in report.contenders.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import BadInput
+from engine.operators import catalogue
 from engine.partition.tables import Follow, tables_of
 from engine.refresh.described import warehouse_of
 from tests.spark.streaming import FILE, bound_in
@@ -99,3 +100,12 @@ def test_bad_descriptions_are_told_with_file_and_node(tmp_path, old, new, told):
         tables_of(bound_in(tmp_path, FILE.replace(old, new)))
     assert told in str(caught.value), str(caught.value)
     assert str(tmp_path / "small.butterfly.yaml") in str(caught.value)
+
+
+def test_the_designer_tells_what_cannot_be_kept_while_it_is_drawn(tmp_path):
+    from designer.document.analysis import analyse
+    from designer.document.document import Document
+
+    view = "{operator: join, settings: {keys: [{left: page}], kind: left}}"
+    found = analyse(Document(bound_in(tmp_path, with_(FILE, both=view)).workflow, catalogue()))
+    assert ["joins rows of different times" in problem.message for problem in found.by_node["both"]] == [True]

@@ -14,6 +14,7 @@ from engine.refresh.local import algorithms
 from engine.refresh.model import TableSpec, Warehouse
 from engine.refresh.partition import ways_to_share
 from engine.refresh.scheduler import Scheduler, Settings
+from engine.refresh.simulator import Cost, Observer, Stream, World, simulate
 
 STEPS = 120
 
@@ -198,3 +199,63 @@ def test_nothing_is_lost_doubled_or_out_of_order_and_views_are_consistent(asked:
             assert all(data.scheduler.tables[name].job is job for name in job.tables)
         data.check()
     data.drain()
+
+
+@settings(max_examples=25, deadline=None)
+@given(asked=chosen, seed=st.integers(0, 2**32), slowdown=st.sampled_from([1.0, 3.0, 10.0]))
+def test_in_a_simulation_with_slowdowns_every_invariant_holds_after_every_step(
+    asked: Settings, seed: int, slowdown: float
+) -> None:
+    random = Random(seed)
+    names: list[str] = []
+    specs = []
+    for number in range(random.randint(1, 8)):
+        sources = tuple(random.sample(names, min(len(names), random.choice([0, 1, 2]))))
+        bound = random.choice([None, 30.0])
+        period = None if sources else random.choice([None, 5.0, 80.0])
+        specs.append(
+            TableSpec(
+                f"t{number}", sources, random.choice([1.0, 10.0]), period, bound,
+                lateness_bound_s=0.0 if sources else random.choice([0.0, 7.0]),
+                alpha_s=random.choice([None, 1.0]), beta=random.choice([None, 0.1]),
+            )
+        )  # fmt: skip
+        names.append(f"t{number}")
+    world = World(
+        Warehouse(specs),
+        {
+            spec.name: Stream(
+                random.choice([4.0, 50.0]), random.random(), jitter=random.choice([0.0, 0.5]), delay_s=1.0
+            )
+            for spec in specs
+            if spec.is_base
+        },
+        {name: Cost(random.choice([0.2, 3.0]), random.choice([0.0, 0.1])) for name in names},
+        slowdown=slowdown,
+        normal_s=60.0,
+        slow_s=40.0,
+        seed=seed,
+    )
+    watched: list[Scheduler] = []
+    ends: dict[str, float] = {}
+
+    def started(now: float, job: Job) -> None:
+        (scheduler,) = watched
+        assert len(scheduler.running) <= asked.tracks
+        for load in job.loads:
+            assert ends.get(load.table, -1.0) <= now, "two updates of a table at once"
+            assert load.after == scheduler.tables[load.table].freshness, "out of order"
+            ends[load.table] = float("inf")
+
+    def finished(now: float, job: Job) -> None:
+        (scheduler,) = watched
+        for load in job.loads:
+            ends[load.table] = now
+            table = scheduler.tables[load.table]
+            assert table.freshness == load.upto
+            assert table.is_base or load.upto <= min(source.safe for source in table.sources)
+        scheduler.check()
+
+    observer = Observer(began=lambda now, scheduler: watched.append(scheduler), started=started, finished=finished)
+    result = simulate(world, asked, events=400, observer=observer)
+    assert result.events == 400

@@ -22,6 +22,8 @@ nodes:
   click: {operator: stream_table, settings: {path: out/click, time_column: ts, partition_s: 4}}
   sale: {operator: stream_table, settings: {path: out/sale, time_column: ts, partition_s: 4, lateness_bound_s: 2}}
   dear: {operator: filter, settings: {condition: cost > 3}}
+  days: {operator: date_dimension, settings: {first_day: 2026-01-01, last_day: 2026-01-07}}
+  named: {operator: lookup, settings: {keys: [{main: cost, reference: day_of_month}], take: [{column: day_name}]}}
   dear_click: {operator: stream_table, settings: {path: out/dear, time_column: ts, partition_s: 2}}
   second: {operator: time_bucket, settings: {column: ts, every_s: 1}}
   per_second:
@@ -46,7 +48,9 @@ edges:
 - {from: sales, to: pass}
 - {from: pass, to: sale}
 - {from: click, to: dear}
-- {from: dear.match, to: dear_click}
+- {from: dear.match, to: named.main}
+- {from: days, to: named.reference}
+- {from: named, to: dear_click}
 - {from: click, to: second}
 - {from: second, to: per_second}
 - {from: per_second, to: click_second}
@@ -65,7 +69,7 @@ edges:
 _SECOND = "SELECT date_trunc('second', ts) AS bucket, page, count(*) AS clicks, sum(cost) AS cost, max(cost) AS top FROM click GROUP BY ALL"
 _SALE = "SELECT date_trunc('second', ts) AS bucket, page, sum(amount) AS amount FROM sale GROUP BY ALL"
 SCRATCH = {
-    "dear_click": "SELECT * FROM click WHERE cost > 3",
+    "dear_click": "SELECT *, CASE cost WHEN 4 THEN 'Sunday' WHEN 5 THEN 'Monday' ELSE 'Tuesday' END FROM click WHERE cost > 3",
     "click_second": _SECOND,
     "sale_second": _SALE,
     "joined": f"SELECT c.*, s.amount FROM ({_SECOND}) c LEFT JOIN ({_SALE}) s USING (bucket, page)",

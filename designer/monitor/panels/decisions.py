@@ -147,7 +147,9 @@ class Candidates(QWidget):
 
 def score_text(score: float) -> str:
     """A score, short; what stands for "never before all others" is told as such."""
-    return "–" if score <= -1e9 else f"{score + 0.0:,.6g}"
+    if score <= -1e9:
+        return "–"
+    return count_text(score) if abs(score) >= 1e5 else f"{score + 0.0:,.6g}"
 
 
 class DecisionsPanel(Panel):
@@ -176,6 +178,7 @@ class DecisionsPanel(Panel):
         split.addWidget(self.candidates)
         split.setStretchFactor(0, 3)
         split.setStretchFactor(1, 2)
+        split.setSizes([560, 360])
         self.body.addWidget(split, 1)
         self.table.clicked.connect(self._go)
         self.table.selectionModel().currentChanged.connect(lambda now, _: self._tell(now.row()))

@@ -18,6 +18,11 @@ from engine.recording.series import staleness
 NAMED = 12  # tables that are told by name
 
 
+def _tick(value: float) -> str:
+    """A staleness on the axis: whole seconds without their fraction."""
+    return seconds_text(value).replace(".00 s", " s").replace(".0 s", " s").removesuffix(".0")
+
+
 class StalenessPanel(TimePlot):
     """How far each table lags behind: it grows with time and falls when the table is refreshed."""
 
@@ -39,7 +44,7 @@ class StalenessPanel(TimePlot):
 
     def restyle(self) -> None:
         super().restyle()
-        self.values.write = lambda value: seconds_text(value).replace(".00 s", " s").replace(".0 s", " s")
+        self.values.write = _tick
         self.name_axis("left", tr("staleness"))
 
     def draw_plot(self, recording: Any, start: float, stop: float) -> None:

@@ -30,7 +30,7 @@ from engine.refresh.scheduler import Scheduler, Settings
 from engine.spark.failures import NodeFailed, reason_of
 from engine.spark.stream_feeds import Arrival, Feed, feed_of
 from engine.spark.stream_store import RecentRows, TableStore, Version
-from engine.spark.stream_update import Updater, quick_session, start_track
+from engine.spark.stream_update import Updater, start_track
 
 LONGEST_WAIT_S = 0.05  # so long at most until the streams are looked at again
 RETRIES = 3  # of a failing update, before the warehouse stops
@@ -46,7 +46,6 @@ class LiveSettings:
     schedule: Settings = field(default_factory=lambda: Settings(tracks=2))
     for_s: float | None = None  # None: until somebody stops it
     learnt: Mapping[str, Learnt] = field(default_factory=dict)
-    settle_s: float = 0.0  # at the end of `for_s`: how long what has arrived may still be loaded
 
 
 @dataclass
@@ -56,7 +55,6 @@ class _Task:
     job: Job
     arrivals: dict[str, list[Arrival]]
     updater: Updater
-    began: float = 0.0
     rows: int = 0
     late: int = 0
     refused: dict[str, int] = field(default_factory=dict)
@@ -79,7 +77,7 @@ class LiveWarehouse:
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.settings = settings
-        self.spark = quick_session(spark)
+        self.spark = spark
         self.log = log
         self.secrets = secrets or {}
         self.reopen = reopen
@@ -203,13 +201,12 @@ class LiveWarehouse:
             now = self.clock()
             self._tell(now)
             if end is not None and now >= end:
-                self._finish_arrived(now - end)
+                self.stopping = True
             if self.stopping and not self.running:
                 break
             if not self.stopping:
                 self._look_at_file(now)
-                if end is None or now < end:
-                    self._arrivals(now)
+                self._arrivals(now)
                 for job in self.scheduler.start(now):
                     self._begin(job, now)
             try:
@@ -222,12 +219,6 @@ class LiveWarehouse:
             if self.aborted:
                 break
         self.scheduler.account(self.clock())
-
-    def _finish_arrived(self, over_s: float) -> None:
-        """The time is up: stop at once, or load first what has arrived."""
-        idle = not self.running and all(table.released is None for table in self.scheduler.tables.values())
-        if idle or over_s >= self.settings.settle_s:
-            self.stopping = True
 
     def _pause(self, now: float) -> float:
         looks = [feed.next_look - now for feed in self.feeds.values()]
@@ -276,7 +267,6 @@ class LiveWarehouse:
     def _track(self, tasks: queue.Queue[_Task | None]) -> None:
         """A track: one job at a time."""
         while (task := tasks.get()) is not None:
-            task.began = self.clock()
             try:
                 for load in task.job.loads:
                     if load.table not in task.versions:
@@ -414,7 +404,7 @@ class LiveWarehouse:
         kept = {name: self.plans[name] for name in self.plans if name not in gone}
         self.plans = {**kept, **{name: plans[name] for name in new}}
         updater = Updater(bound, self.plans, self.stores, self.spark, bound.place(self.secrets))
-        updater.schemas, updater.arrow = dict(self.updater.schemas), dict(self.updater.arrow)
+        updater.take_over(self.updater)
         self._bind(bound)
         self.updater = updater
         for name in new:
