@@ -34,7 +34,7 @@ FOLDER = """
 papilio: 1
 name: arriving
 nodes:
-  files: {operator: folder_stream, settings: {path: in, columns: {ts: timestamp, n: bigint}, check_s: 0.05}}
+  files: {operator: folder_stream, settings: {path: in, columns: {ts: timestamp, n: bigint}, check_s: 0.05, settle_s: 0}}
   whole: {operator: not_null, settings: {columns: [n]}}
   sale: {operator: stream_table, settings: {path: out/sale, time_column: ts, partition_s: 60, lateness_bound_s: 10}}
   second: {operator: time_bucket, settings: {column: ts, every_s: 1}}
