@@ -49,7 +49,6 @@ class RunRecording:
         self.events: list[Event] = []  # all that no column holds, in order
         self.event_times: list[float] = []
         self.jobs: dict[int, SparkJob] = {}
-        self.remarks: list[tuple[float, str]] = []
         self.open: dict[str, float] = {}  # unit → when its turn began that has not ended
         self.units_of: dict[str, str] = {}  # node → unit
         self._reader = LineReader()
@@ -134,13 +133,6 @@ class RunRecording:
         self._lines += taken
         self._offset += len(text)
         return taken
-
-    def lane(self, unit: str) -> Lane:
-        """The turns of a unit."""
-        number = self.units.number(unit)
-        while len(self.lanes) <= number:
-            self.lanes.append(Lane())
-        return self.lanes[number]
 
     # -- asking
 
