@@ -10,7 +10,6 @@ import numpy as np
 from engine.events import (
     Event,
     QueueSpilled,
-    Remark,
     RunFinished,
     RunStarted,
     SparkJob,
@@ -118,8 +117,6 @@ class Part:
                 recording.spills.append(Spill(at, event.queue, event.packs))
             case SparkJob():
                 recording.jobs[event.job] = event
-            case Remark():
-                recording.remarks.append((at, event.message))
             case TableStaleness():
                 self._stale(at, event.table, event.staleness, event.bound)
                 return
