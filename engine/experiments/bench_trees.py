@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SCALE = 0.3
+ROUNDS = 2
 TIMES = 4.7
 OPERATOR, TREE = "operator rr", "tree rr"
 # The grouping and the order make `profit` whole numbers and the rows few: the time is that of the joins.

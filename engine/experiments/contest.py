@@ -23,7 +23,7 @@ import workflows
 from engine.errors import BadInput
 from engine.experiments.bench import Contender, Options, Report
 from engine.experiments.measure import watched
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,14 +119,18 @@ class Contest:
 
     # -- rounds
 
-    def hold(self, entries: Sequence[Entry], rounds: int | None = None) -> None:
-        """Let all run in turn; one that fails is out, the others go on. Then compare what they wrote."""
+    def hold(self, entries: Sequence[Entry], rounds: int | None = None, warm: int | None = None) -> None:
+        """Let all run in turn; one that fails is out, the others go on. Then compare what they wrote.
+
+        `warm`: only so many run in the first round, which does not count. Enough where the others do the same work,
+        in another order, so that Java has nothing left to compile.
+        """
         rounds = rounds or self.options.rounds
         for entry in entries:
             self.report.contenders.setdefault(entry.name, Contender())
         answers: dict[str, dict[str, Any]] = {}
         for number in range(rounds + 1):
-            for entry in _turned(entries, number):
+            for entry in _turned(entries, number) if number else entries[:warm]:
                 contender = self.report.contenders[entry.name]
                 if contender.failed:
                     continue

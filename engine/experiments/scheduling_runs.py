@@ -10,7 +10,7 @@ from engine.experiments.experiment import Cell, Options, Table
 from engine.experiments.scheduling import ARCHETYPES, KEPT, archetype
 from engine.experiments.svg import Chart
 from engine.model.binding import Bound
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
 from engine.plan.rows import Rows
 from engine.schedule.costs import SimulationSettings, simulate
 from engine.schedule.policy import MIXED

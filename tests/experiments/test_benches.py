@@ -177,3 +177,15 @@ def test_overhead_reports_units_activations_and_telemetry(folder, spark):
     assert data["contenders"]["telemetry on"]["activations"] > 50
     assert data["facts"]["milliseconds per activation"] > 0
     assert "milliseconds per node, operator" in data["facts"]
+
+
+# ---------------------------------------------------------------- commands
+
+
+@pytest.mark.slow
+def test_commands_answers_for_each_command_beside_python_itself(folder):
+    report = find("commands")(Options(rounds=1, scale=SMALL, folder=folder))
+    data = json.loads(json.dumps(report.as_dict()))
+    assert {"python -c pass", "--help", "check", "plan", "history"} <= data["contenders"].keys()
+    assert all(value > 1 for value in data["ratios"].values())
+    assert len(data["claims"]) == len(data["contenders"]) - 1
