@@ -52,7 +52,7 @@ def _telemetry(here: Contest) -> None:
         here.report.claim(text, False, "not measured")
         return
     on, off = here.report.contenders[WITH], here.report.contenders[WITHOUT]
-    pairs = sorted(one / other - 1 for one, other in zip(on.seconds, off.seconds, strict=True))
+    pairs = sorted(one / other - 1 for one, other in zip(on.seconds, off.seconds, strict=False))
     cost = statistics.median(pairs)
     work = on.figure("processor_s") / off.figure("processor_s") - 1
     here.report.ratios[f"{WITH} / {WITHOUT}"] = 1 + cost

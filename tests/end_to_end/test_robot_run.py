@@ -78,18 +78,69 @@ def choose(robot: Robot, policy: str) -> None:
     robot.keys("F6")
 
 
-def start(robot: Robot, tmp_path: Path, policy: str) -> Path:
+def start(robot: Robot, tmp_path: Path, policy: str, backend: str) -> Path:
     """Run, and give the log."""
     before = len(logs(tmp_path))
-    choose(robot, policy)
     robot.tap("F9")
     until(lambda: len(logs(tmp_path)) > before, 120, "no run was started")
     log = logs(tmp_path)[-1]
     until(lambda: told(log, RunStarted), 60, "the log stays empty")
     first = told(log, RunStarted)[0]
     assert isinstance(first, RunStarted)
-    assert (first.policy, first.granularity, first.backend) == (policy, "operator", "spark")
+    assert (first.policy, first.granularity, first.backend) == (policy, "operator", backend)
     return log
+
+
+def drive(robot: Robot, log: Path) -> None:
+    """Pause, step twice, resume, and wait for the end."""
+    robot.tap("shift+F9")
+    until(lambda: stopped(log) == 1, 60, "it is not paused")
+    decided = 0
+    for step in (1, 2):
+        decided = len(told(log, UnitDecided))
+        robot.tap("F10")
+        until(lambda step=step: stopped(log) == step + 1, 60, "the step does not end")
+        assert len(told(log, UnitDecided)) == decided + 1
+    time.sleep(1)
+    assert len(told(log, UnitDecided)) == decided + 1, "nobody is picked while it is paused"
+    robot.tap("F12")
+    finished(log)
+
+
+def kill_engine(robot: Robot, log: Path) -> None:
+    """The designer lives on, and the run has no end."""
+    until(lambda: len(told(log, UnitActivated)) > 3, 120, "no turns")
+    family = psutil.Process(robot.program.pid).children(recursive=True)
+    engine = next(child for child in family if "serve" in child.cmdline())
+    os.kill(engine.pid, signal.SIGKILL)
+    time.sleep(3)
+    assert robot.program.poll() is None
+    assert not told(log, RunFinished)
+
+
+def compare(robot: Robot, report: Path) -> None:
+    """Select the two newest runs, compare them, export the report."""
+    robot.keys("ctrl+h")
+    time.sleep(2)  # the store is read
+    robot.keys("Home", "shift+Down", "ctrl+shift+h")
+    robot.do("windowfocus", robot.find("Compare runs"))
+    robot.settle()
+    robot.click(*REPORT)
+    robot.do("windowfocus", robot.find("Export the comparison"))
+    robot.settle()
+    robot.keys("ctrl+a")
+    robot.type(str(report))
+    robot.keys("Return")
+    until(lambda: report.exists() and "</html>" in report.read_text(), 30, "no report")
+    robot.do("windowfocus", robot.window)
+    robot.settle()
+
+
+def leave(robot: Robot) -> None:
+    """Close the program; it had nothing to complain about."""
+    robot.keys("ctrl+q")
+    assert robot.program.wait(30) == 0
+    assert (robot.folder / "designer.log").read_text() == ""
 
 
 def finished(log: Path) -> RunFinished:
@@ -101,61 +152,43 @@ def finished(log: Path) -> RunFinished:
 
 
 @pytest.mark.slow
-def test_two_policies_are_run_driven_and_compared_and_the_report_says_what_the_logs_say(
+def test_two_policies_on_spark_are_driven_and_compared_and_a_killed_engine_does_no_harm(
     robot: Robot, tmp_path: Path
 ) -> None:
-    # Under mc: paused, stepped twice, resumed.
-    first = start(robot, tmp_path, "mc")
-    robot.tap("shift+F9")
-    until(lambda: stopped(first) == 1, 60, "it is not paused")
-    for step in (1, 2):
-        decided = len(told(first, UnitDecided))
-        robot.tap("F10")
-        until(lambda step=step: stopped(first) == step + 1, 60, "the step does not end")
-        assert len(told(first, UnitDecided)) == decided + 1
-    time.sleep(1)
-    assert len(told(first, UnitDecided)) == decided + 1, "nobody is picked while it is paused"
-    robot.tap("F12")
-    finished(first)
-
-    # Under mm: the engine is killed, the designer lives on, Resume finishes the run.
-    second = start(robot, tmp_path, "mm")
-    until(lambda: len(told(second, UnitActivated)) > 3, 120, "no turns")
-    engine = next(
-        child for child in psutil.Process(robot.program.pid).children(recursive=True) if "serve" in child.cmdline()
-    )
-    os.kill(engine.pid, signal.SIGKILL)
+    choose(robot, "mc")
+    first = start(robot, tmp_path, "mc", "spark")
+    drive(robot, first)
+    choose(robot, "mm")
+    second = start(robot, tmp_path, "mm", "spark")
+    kill_engine(robot, second)
     done = len(told(second, UnitActivated))
-    time.sleep(3)
-    assert robot.program.poll() is None
-    assert not told(second, RunFinished)
     robot.tap("F12")
     finished(second)
     assert len(told(second, RunStarted)) == 2, "the same run went on"
     assert len(told(second, UnitActivated)) > done
     assert rows(first) == rows(second)
+    compare(robot, tmp_path / "report.html")
+    check_report(tmp_path / "report.html", [first, second])
+    leave(robot)
 
-    # Both are compared, and the report is exported.
-    robot.keys("ctrl+h")
-    time.sleep(2)  # the store is read
-    robot.keys("Home", "shift+Down", "ctrl+shift+h")
-    window = robot.find("Compare runs")
-    robot.do("windowfocus", window)
-    robot.settle()
-    robot.click(*REPORT)
-    dialog = robot.find("Export the comparison")
-    robot.do("windowfocus", dialog)
-    robot.settle()
-    report = tmp_path / "report.html"
-    robot.keys("ctrl+a")
-    robot.type(str(report))
-    robot.keys("Return")
-    until(lambda: report.exists() and "</html>" in report.read_text(), 30, "no report")
-    check_report(report, [first, second])
-    robot.do("windowfocus", robot.window)
-    robot.keys("ctrl+q")
-    assert robot.program.wait(30) == 0
-    assert (robot.folder / "designer.log").read_text() == ""
+
+@pytest.mark.slow
+def test_in_class_two_policies_are_simulated_driven_and_compared(robot: Robot, tmp_path: Path) -> None:
+    runs = []
+    for policy in ("mc", "mm"):
+        robot.click(*PRESET)
+        robot.type(f"Classroom {policy.upper()}")
+        robot.keys("Return", "F6")
+        runs.append(start(robot, tmp_path, policy, "simulated"))
+        drive(robot, runs[-1])
+    compare(robot, tmp_path / "report.html")
+    check_report(tmp_path / "report.html", runs)
+    killed = start(robot, tmp_path, "mm", "simulated")
+    kill_engine(robot, killed)
+    again = start(robot, tmp_path, "mm", "simulated")
+    assert again != killed
+    finished(again)
+    leave(robot)
 
 
 def rows(log: Path) -> dict[str, int]:
