@@ -23,7 +23,8 @@ QUICK_SCALES = (0.05, 0.1, 0.2)
 
 def scales(options: Options) -> Sequence[float]:
     """The TPC-H scales of an experiment."""
-    return QUICK_SCALES if options.quick else SCALES
+    chosen = QUICK_SCALES if options.quick else SCALES
+    return chosen if options.scale is None else [options.scale * scale / chosen[-1] for scale in chosen]
 
 
 def run(
