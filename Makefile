@@ -5,7 +5,7 @@ SETUP  := packaging/setup.sh
 INPUTS := pyproject.toml packaging/system-packages.txt $(SETUP)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format clean
+.PHONY: help setup demo test test-slow results lint format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ test: .venv/.test-ready ## check style, types and imports, then run all tests bu
 
 test-slow: .venv/.test-ready ## run the slow tests
 	QT_QPA_PLATFORM=$${QT_QPA_PLATFORM:-offscreen} $(BIN)/pytest -m slow
+
+results: .venv/.test-ready ## run every benchmark and experiment, then write resources/help/results.md (takes hours)
+	@$(BIN)/papilio results --list
+	QT_QPA_PLATFORM=$${QT_QPA_PLATFORM:-offscreen} $(BIN)/papilio results --run
 
 lint: .venv/.test-ready ## check style, types and imports
 	$(BIN)/ruff check

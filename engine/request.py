@@ -12,7 +12,7 @@ from engine.control import RunControl
 from engine.errors import BadInput
 from engine.events import Event
 from engine.model.binding import Bound
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
 from engine.plan.apply import BEST, NONE
 from engine.schedule.costs import SimulationSettings
 from engine.schedule.policy import MIXED, policy_named

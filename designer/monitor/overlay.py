@@ -29,7 +29,7 @@ NEAR = 0.5  # from this zoom on there are words beside a bar
 
 
 def state_colour(state: State) -> QColor:
-    """The colour of a state; each also has words."""
+    """The colour of a state; each also has a sign."""
     colors = theme()
     return {
         State.WAITING: colors.faint,
@@ -37,17 +37,6 @@ def state_colour(state: State) -> QColor:
         State.STALLED: colors.warning,
         State.FINISHED: colors.ok,
         State.FAILED: colors.error,
-    }[state]
-
-
-def state_text(state: State) -> str:
-    """A state in words."""
-    return {
-        State.WAITING: tr("waiting"),
-        State.RUNNING: tr("running"),
-        State.STALLED: tr("stalled"),
-        State.FINISHED: tr("finished"),
-        State.FAILED: tr("failed"),
     }[state]
 
 

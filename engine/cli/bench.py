@@ -27,6 +27,7 @@ _SHOWN = {"seconds", "median", "spread", "peak_mb", "failed"}
     "--seconds", type=click.FloatRange(10), help="How long each contender runs, where the benchmark lets one choose."
 )
 @click.option("--full", is_flag=True, help="Also the contenders that take long.")
+@click.option("--keep", type=click.Path(path_type=Path), help="Keep the report there, for `papilio results`.")
 @json_option
 def command(
     name: str | None,
@@ -35,10 +36,13 @@ def command(
     folder: Path,
     seconds: float | None,
     full: bool,
+    keep: Path | None,
     as_json: bool,
 ) -> None:
     """Run contenders side by side and compare them. Without a name, list the benchmarks."""
     from engine.experiments.bench import Options, find, names, usual_rounds
+    from engine.experiments.kept import Kept, clock
+    from engine.experiments.kept import keep as keep_result
 
     if name is None:
         for known in names():
@@ -49,7 +53,12 @@ def command(
     options = Options(
         rounds, scale, folder.resolve(), lambda text: click.secho(text, dim=True, err=True), full, seconds=seconds
     )
-    report = find(name)(options).as_dict()
+    kept = Kept("bench", name, {}, options={"rounds": rounds, "scale": scale, "full": full})
+    with clock(kept):
+        report = find(name)(options).as_dict()
+    if keep is not None:
+        kept.report = report
+        keep_result(kept, keep)
     if as_json:
         print_json(report)
     else:

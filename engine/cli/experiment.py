@@ -17,18 +17,48 @@ _COLOURS = {"reproduced": "green", "not reproduced": "red", "not reproducible he
 
 @click.command(name="experiment")
 @click.argument("name", required=False)
-@click.option("--quick", is_flag=True, help="A smaller one, in seconds.")
+@click.option("--quick", is_flag=True, help="A smaller one, in a minute or less.")
+@click.option("--scale", type=click.FloatRange(min=0, min_open=True), help="The largest scale, where it runs on data.")
+@click.option(
+    "--folder",
+    "data_folder",
+    type=click.Path(path_type=Path),
+    default=Path("build/experiments"),
+    show_default=True,
+    help="Where data and targets of the experiment are kept, where it has any.",
+)
 @click.option("--to", "folder", type=click.Path(path_type=Path), help="Write tables (CSV) and charts (SVG) there.")
+@click.option("--keep", type=click.Path(path_type=Path), help="Keep the report there, for `papilio results`.")
 @json_option
-def command(name: str | None, quick: bool, folder: Path | None, as_json: bool) -> None:
+def command(
+    name: str | None,
+    quick: bool,
+    scale: float | None,
+    data_folder: Path,
+    folder: Path | None,
+    keep: Path | None,
+    as_json: bool,
+) -> None:
     """Make a paper's table or figure again and judge its claims. Without a name (or with `list`), list them."""
-    from engine.experiments.experiment import Options, find, names
+    from engine.errors import BadInput
+    from engine.experiments.experiment import Options, find, has_scale, names
+    from engine.experiments.kept import Kept, clock
+    from engine.experiments.kept import keep as keep_result
+    from engine.experiments.svg import draw
 
     if name is None or name == "list":
         for known in names():
             click.echo(f"{known:<16}{(find(known).__doc__ or '').strip().splitlines()[0]}")
         return
-    report = find(name)(Options(quick, lambda text: click.secho(text, dim=True, err=True)))
+    if scale is not None and not has_scale(name):
+        raise BadInput(f"the experiment `{name}` has no scale: its sizes are the paper's")
+    options = Options(quick, lambda text: click.secho(text, dim=True, err=True), scale, data_folder.resolve())
+    kept = Kept("experiment", name, {}, options={"quick": quick, "scale": scale})
+    with clock(kept):
+        report = find(name)(options)
+    if keep is not None:
+        kept.report, kept.charts = report.as_dict(), [draw(chart) for chart in report.charts]
+        keep_result(kept, keep)
     if as_json:
         print_json(report.as_dict())
     else:

@@ -10,7 +10,7 @@ import click
 from engine.cli._workflow import Given, spark_conf, takes_workflow
 from engine.cli.store import json_option, print_json
 from engine.errors import BadInput
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
 
 
 @click.command(name="run")

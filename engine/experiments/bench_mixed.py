@@ -9,6 +9,7 @@ from engine.experiments.contest import Contest, Entry, contest
 from engine.experiments.data import generate_tpch
 
 SCALE = 0.1
+ROUNDS = 1
 WORKFLOWS = ("mixed_extract", "mixed_transform", "mixed_load")
 SINGLE = ("rr", "mc", "mm")
 GAIN = 0.35
@@ -23,7 +24,7 @@ def benchmark(options: Options) -> Report:
     with contest(options) as here:
         here.report.facts["scale"] = scale
         for workflow in WORKFLOWS:
-            here.hold([_entry(here, workflow, policy, data) for policy in (*SINGLE, "mixed")])
+            here.hold([_entry(here, workflow, policy, data) for policy in (*SINGLE, "mixed")], warm=1)
             _conclude(here, workflow)
         return here.report
 

@@ -14,13 +14,14 @@ from engine.model.yamldata import collector_paused
 from engine.operators import catalogue
 from engine.partition.flow import flow_of
 from engine.partition.fused import fuse
+from engine.partition.granularity import Granularity
 from engine.partition.subflows import break_into_subflows, with_readers_and_writers
 from engine.partition.trees import execution_trees
-from engine.partition.units import Granularity, divide
+from engine.partition.units import divide
 from engine.schedule.build import pack_units
 
 SIZES = (10_000, 20_000)
-REPEATS = 3
+REPEATS = 9
 PACKED = (Granularity.OPERATOR, Granularity.SUBFLOW, Granularity.TREE)
 
 
@@ -42,8 +43,8 @@ def _seconds(work: Callable[[Bound], object], bound: Bound) -> float:
     The collector rests: its walks over all that lives here are no part of the work.
     """
     found = []
+    gc.collect()
     for _ in range(REPEATS):
-        gc.collect()
         with collector_paused():
             begun = time.process_time()
             work(bound)

@@ -10,6 +10,7 @@ from engine.experiments.contest import Contest, Entry, contest
 from engine.experiments.data import generate_tpch
 
 SCALE = 0.3
+ROUNDS = 1
 WORKFLOWS = ("fig1", "fork", "primary_flow")
 POLICIES = ("rr", "mc", "mm")
 HALF, TENTH = 0.5, 0.1
@@ -25,7 +26,7 @@ def benchmark(options: Options) -> Report:
     with contest(options) as here:
         here.report.facts["scale"] = scale
         for workflow in WORKFLOWS:
-            here.hold(list(_entries(here, workflow, data)))
+            here.hold(list(_entries(here, workflow, data)), warm=1)
         _conclude(here)
         return here.report
 

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from engine.experiments.bench import Options, Report
 from engine.experiments.contest import Contest, Entry, contest, importable
-from engine.experiments.ssb import SSB_TABLES, generate_ssb
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from engine.experiments.ssb import generate_ssb
+from engine.experiments.ssb_queries import in_duckdb, in_spark_sql
 
 SCALE = 0.3
+ROUNDS = 2
 TIMES = 4.7
+QUERY = "q41"
 OPERATOR, TREE = "operator rr", "tree rr"
-# The grouping and the order make `profit` whole numbers and the rows few: the time is that of the joins.
-Q41 = """SELECT d_year, c_nation, sum(CAST(lo_revenue - lo_supplycost AS bigint)) AS profit
-FROM lineorder
-JOIN customer ON lo_custkey = c_custkey
-JOIN supplier ON lo_suppkey = s_suppkey
-JOIN part ON lo_partkey = p_partkey
-JOIN date ON lo_orderdate = d_datekey
-WHERE c_region = 'AMERICA' AND s_region = 'AMERICA' AND (p_mfgr = 'MFGR#1' OR p_mfgr = 'MFGR#2')
-GROUP BY d_year, c_nation ORDER BY d_year, c_nation"""
 
 
 def benchmark(options: Options) -> Report:
@@ -54,31 +44,14 @@ def benchmark(options: Options) -> Report:
 def _entries(here: Contest, data: Path) -> Iterator[Entry]:
     for granularity in ("operator", "subflow", "tree", "fused"):
         for policy in ("rr", "mixed"):
-            run = here.papilio("ssb_q41", data, granularity=granularity, policy=policy)
+            run = here.papilio(f"ssb_{QUERY}", data, granularity=granularity, policy=policy)
             yield Entry(f"{granularity} {policy}", run)
     for degree, name in ((2, "2"), (None, "auto")):
-        run = here.papilio("ssb_q41", data, granularity="tree", policy="rr", degree=degree)
+        run = here.papilio(f"ssb_{QUERY}", data, granularity="tree", policy="rr", degree=degree)
         yield Entry(f"tree rr, degree {name}", run)
-    yield Entry("Spark SQL", lambda out: in_spark_sql(here.spark, data, out))
+    yield Entry("Spark SQL", lambda out: in_spark_sql(here.spark, QUERY, data, out))
     skipped = importable("duckdb")
     if skipped:
         here.report.facts["DuckDB"] = skipped
     else:
-        yield Entry("DuckDB", lambda out: in_duckdb(data, out))
-
-
-def in_spark_sql(spark: SparkSession, data: Path, out: Path) -> None:
-    """The query as one writes it for Spark."""
-    for table in SSB_TABLES:
-        spark.read.parquet(f"{data}/{table}.parquet").createOrReplaceTempView(table)
-    spark.sql(Q41).coalesce(1).write.option("header", True).csv(f"{out}/answer.csv")
-
-
-def in_duckdb(data: Path, out: Path) -> None:
-    """The query by the machine's limit."""
-    import duckdb
-
-    with duckdb.connect() as connection:
-        for table in SSB_TABLES:
-            connection.execute(f"CREATE VIEW {table} AS SELECT * FROM '{data}/{table}.parquet'")
-        connection.execute(f"COPY ({Q41}) TO '{out}/answer.csv' (HEADER)")
+        yield Entry("DuckDB", lambda out: in_duckdb(QUERY, data, out))

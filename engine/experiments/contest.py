@@ -23,7 +23,7 @@ import workflows
 from engine.errors import BadInput
 from engine.experiments.bench import Contender, Options, Report
 from engine.experiments.measure import watched
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,8 @@ SHIPPED = Path(workflows.__file__).resolve().parent
 ENDING = ".butterfly.yaml"
 REASON_LETTERS = 300
 
-# Writes its targets below the folder it is given, and tells what else it measured.
+# Writes its targets below the folder it is given, and tells what else it measured. One that runs in a process of its
+# own tells its `seconds` and `peak_mb` itself: a start of Python is not what is compared, nor is our Spark's memory.
 Run = Callable[[Path], Mapping[str, float] | None]
 
 
@@ -117,16 +118,25 @@ class Contest:
 
         return run
 
+    def skip(self, name: str, reason: str) -> None:
+        """A contender that cannot take part; the report says why."""
+        self.report.facts[name] = f"skipped: {reason}"
+        self.options.say(f"{name} skipped: {reason}")
+
     # -- rounds
 
-    def hold(self, entries: Sequence[Entry], rounds: int | None = None) -> None:
-        """Let all run in turn; one that fails is out, the others go on. Then compare what they wrote."""
+    def hold(self, entries: Sequence[Entry], rounds: int | None = None, warm: int | None = None) -> None:
+        """Let all run in turn; one that fails is out, the others go on. Then compare what they wrote.
+
+        `warm`: only so many run in the first round, which does not count. Enough where the others do the same work,
+        in another order, so that Java has nothing left to compile.
+        """
         rounds = rounds or self.options.rounds
         for entry in entries:
             self.report.contenders.setdefault(entry.name, Contender())
         answers: dict[str, dict[str, Any]] = {}
         for number in range(rounds + 1):
-            for entry in _turned(entries, number):
+            for entry in _turned(entries, number) if number else entries[:warm]:
                 contender = self.report.contenders[entry.name]
                 if contender.failed:
                     continue
@@ -153,10 +163,12 @@ class Contest:
                 seconds = time.monotonic() - begun
             self.options.say(f"  {seconds:.2f} s")
             if counts:
-                contender.seconds.append(seconds)
-                contender.peak_mb.append(watch.mb)
+                found = dict(figures or {})
                 spent, cores = watch.processor_seconds, psutil.cpu_count() or 1
-                contender.add(processor_s=spent, utilisation=spent / seconds / cores, **(figures or {}))
+                contender.add(processor_s=spent, utilisation=spent / seconds / cores)
+                contender.seconds.append(found.pop("seconds", seconds))
+                contender.peak_mb.append(found.pop("peak_mb", watch.mb))
+                contender.add(**found)
             return digests(out, self.spark) if last else None
         finally:
             shutil.rmtree(out, ignore_errors=True)
@@ -191,6 +203,11 @@ class Contest:
         """Claim that one contender takes at least so many times as long as another."""
         ratio = self.compare(slower, faster)
         self.report.claim(text, ratio is not None and ratio >= times, _said(ratio, slower, faster))
+
+    def at_most(self, text: str, slower: str, faster: str, times: float) -> None:
+        """Claim that one contender takes at most so many times as long as another."""
+        ratio = self.compare(slower, faster)
+        self.report.claim(text, ratio is not None and ratio <= times, _said(ratio, slower, faster))
 
 
 def _said(ratio: float | None, slower: str, faster: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -24,8 +25,11 @@ Cell = str | int | float | None
 class Options:
     """What a person may change about an experiment."""
 
-    quick: bool = False  # a smaller one, in seconds
+    quick: bool = False  # a smaller one, in a minute
     say: Callable[[str], None] = lambda text: None
+    scale: float | None = None  # how much data; none given is what the experiment finds enough
+    folder: Path = Path("build/experiments")  # where data and targets are kept, if there are any
+    spark: Any = None  # a session that is open already; none given opens one, if it is needed
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,11 @@ class Report:
 def names() -> list[str]:
     """The experiments there are."""
     return named.names("experiment")
+
+
+def has_scale(name: str) -> bool:
+    """Whether an experiment's data can be asked to be larger or smaller: its module says `SCALED`."""
+    return bool(getattr(sys.modules[find(name).__module__], "SCALED", False))
 
 
 def find(name: str) -> Callable[[Options], Report]:

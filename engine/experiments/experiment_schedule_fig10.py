@@ -6,6 +6,8 @@ from engine.experiments.experiment import Options, Report, judged
 from engine.experiments.scheduling import ARCHETYPES
 from engine.experiments.scheduling_runs import by_scale, everywhere, measured, scales
 
+SCALED = True
+
 
 def experiment(options: Options) -> Report:
     """Maximum memory of each archetype as the data grow (scheduling, fig. 10)."""

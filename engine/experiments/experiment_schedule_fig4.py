@@ -5,6 +5,8 @@ from __future__ import annotations
 from engine.experiments.experiment import Options, Report, judged
 from engine.experiments.scheduling_runs import average, averages
 
+SCALED = True
+
 
 def experiment(options: Options) -> Report:
     """Average execution time of the archetypes under RR, MC and MM (scheduling, fig. 4)."""

@@ -6,6 +6,8 @@ from engine.experiments.experiment import Options, Report, judged
 from engine.experiments.scheduling import ARCHETYPES
 from engine.experiments.scheduling_runs import average, averages
 
+SCALED = True
+
 
 def experiment(options: Options) -> Report:
     """Average memory of the archetypes under RR, MC and MM (scheduling, fig. 5)."""

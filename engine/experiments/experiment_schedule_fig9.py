@@ -6,6 +6,8 @@ from engine.experiments.experiment import Options, Report, judged
 from engine.experiments.scheduling import ARCHETYPES
 from engine.experiments.scheduling_runs import average, by_scale, everywhere, measured, scales
 
+SCALED = True
+
 
 def experiment(options: Options) -> Report:
     """Average memory of each archetype as the data grow (scheduling, fig. 9)."""

@@ -25,7 +25,7 @@ ALPHA, BETA, PERIOD, SPREAD, TRACKS, JOBS, SLOWDOWN = 1.0, 0.1, 100.0, 0.5, 4, 3
 CYCLE = 13_000.0
 EVENTS = 1_000_000  # for a point, as in the paper: shared by the runs with different seeds
 SEEDS = 4
-QUICK_EVENTS, QUICK_SEEDS = 24_000, 2
+QUICK_EVENTS, QUICK_SEEDS = 48_000, 2
 
 # What the paper's own experiments ran with, but for what a figure varies.
 PLAIN = Settings(

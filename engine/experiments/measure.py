@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 SAMPLE_SECONDS = 0.1
+GROWTH_MB = 16  # pages are counted anew once there are so many more of them: the kernel walks over all of them for it
 PROGRESS_SECONDS = 15
 
 
@@ -68,6 +69,7 @@ class Watch(threading.Thread):
         self.pid = pid or os.getpid()
         self.progress = progress
         self.mb = 0.0
+        self._resident_mb = 0.0  # when the pages were last counted
         self._done = threading.Event()
         self._processor: dict[int, list[float]] = {}  # process → its processor time, first and last seen
 
@@ -95,18 +97,20 @@ class Watch(threading.Thread):
         return sum(last - first for first, last in self._processor.values())
 
     def _sample(self, root: psutil.Process) -> float:
-        """The memory in use now, in MB; the peak is kept."""
+        """The memory in use now, in MB, shared pages counted for each; the peak is kept with them counted once."""
         total = 0
-        for process in (root, *root.children(recursive=True)):
-            try:
-                total += _own_bytes(process)
+        found = [root, *root.children(recursive=True)]
+        for process in found:
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                total += process.memory_info().rss
                 times = process.cpu_times()
                 spent = times.user + times.system
                 self._processor.setdefault(process.pid, [spent, spent])[1] = spent
-            except (psutil.NoSuchProcess, psutil.AccessDenied):
-                continue
-        self.mb = max(self.mb, total / 2**20)
-        return total / 2**20
+        resident_mb = total / 2**20
+        if resident_mb > self._resident_mb + GROWTH_MB:
+            self._resident_mb = resident_mb
+            self.mb = max(self.mb, sum(map(_own_bytes, found)) / 2**20)
+        return resident_mb
 
 
 @contextlib.contextmanager
@@ -126,5 +130,6 @@ def _own_bytes(process: psutil.Process) -> int:
         text = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii")
         return next(int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:"))
     except (OSError, StopIteration):
-        rss: int = process.memory_info().rss
-        return rss
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            return int(process.memory_info().rss)
+    return 0

@@ -10,7 +10,7 @@ from engine.experiments.experiment import Cell, Options, Table
 from engine.experiments.scheduling import ARCHETYPES, KEPT, archetype
 from engine.experiments.svg import Chart
 from engine.model.binding import Bound
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
 from engine.plan.rows import Rows
 from engine.schedule.costs import SimulationSettings, simulate
 from engine.schedule.policy import MIXED
@@ -23,7 +23,8 @@ QUICK_SCALES = (0.05, 0.1, 0.2)
 
 def scales(options: Options) -> Sequence[float]:
     """The TPC-H scales of an experiment."""
-    return QUICK_SCALES if options.quick else SCALES
+    chosen = QUICK_SCALES if options.quick else SCALES
+    return chosen if options.scale is None else [options.scale * scale / chosen[-1] for scale in chosen]
 
 
 def run(

@@ -240,3 +240,44 @@ def _number(value: float) -> str:
     if value and (abs(value) >= 1e6 or abs(value) < 1e-3):
         return f"{value:.3g}"
     return f"{value:,.10g}"
+
+
+# ---------------------------------------------------------------- measured values side by side
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A measured value with the least and the most of its rounds."""
+
+    name: str
+    value: float
+    least: float
+    most: float
+
+
+ROW, LETTER, NAME_LETTERS = 22, 6.6, 46
+
+
+def draw_measured(title: str, unit: str, values: Sequence[Measured]) -> str:
+    """A bar for each value, the longest across the whole width, and a line from its least to its most."""
+    names = max((min(len(one.name), NAME_LETTERS) for one in values), default=0) * LETTER + 16
+    height, width = TOP + ROW * len(values) + 12, WIDTH - names - 96
+    top = max((one.most for one in values), default=0.0) or 1.0
+    body = []
+    for index, one in enumerate(values):
+        y, name = TOP + ROW * index, one.name if len(one.name) <= NAME_LETTERS else one.name[: NAME_LETTERS - 1] + "…"
+        middle, end = y + ROW / 2 - 2, names + one.most / top * width
+        body += [
+            f'<text x="{names - 8:.0f}" y="{middle + 4:.1f}" text-anchor="end">{escape(name)}</text>',
+            f'<rect x="{names:.0f}" y="{y}" width="{max(one.value / top * width, 1):.1f}" height="{ROW - 6}" '
+            f'fill="{COLOURS[0]}"/>',
+            f'<line x1="{names + one.least / top * width:.1f}" y1="{middle:.1f}" x2="{end:.1f}" y2="{middle:.1f}" '
+            'stroke="#1a202c" stroke-width="2"/>',
+            f'<text x="{end + 6:.1f}" y="{middle + 4:.1f}">{_number(float(f"{one.value:.3g}"))} {escape(unit)}</text>',
+        ]
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" '
+        f'font-size="12"><rect width="{WIDTH}" height="{height}" fill="white"/>'
+        f'<text x="{WIDTH / 2}" y="26" text-anchor="middle" font-size="15">{escape(title)}</text>'
+    )
+    return "\n".join([head, *body, "</svg>\n"])

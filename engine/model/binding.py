@@ -276,6 +276,7 @@ class _Binder:
             out = self.port(source, source_port, "output", edge)
             into = self.port(target, target_port, "input", edge)
             if out is None or into is None:
+                self.beside_broken.update((source, target))
                 continue
             link = Link(source, out.name, target, into.name)
             if link in seen:

@@ -8,4 +8,4 @@ from pydantic import BaseModel, ConfigDict
 class Kept(BaseModel):
     """Fields this version does not know stay with the object and are written back."""
 
-    model_config = ConfigDict(extra="allow", populate_by_name=True)
+    model_config = ConfigDict(extra="allow", populate_by_name=True, defer_build=True)

@@ -244,6 +244,20 @@ class BuildTools:
         """The columns of a frame with their types, as Spark writes them."""
         raise NotImplementedError
 
+    def gathered(self, frame: DataFrame, setting: str | None = None) -> DataFrame:
+        """The frame in one piece where it comes of so little that spreading it out costs more than it saves.
+
+        What groups or orders its rows then needs no shuffle. Who cannot tell, as a script cannot, leaves it as it is.
+        `setting` is that of the path which alone it is read from, where the operator knows it.
+        """
+        return frame
+
+    def parquet(self, setting: str) -> DataFrame:
+        """The Parquet files at a path of the settings. A run tells Spark their columns, which it would start a job
+        to find; a script finds them when it runs.
+        """
+        return self.spark.read.parquet(self.path(setting))
+
 
 # ---------------------------------------------------------------- the operator
 

@@ -11,11 +11,12 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from engine.model.types import UNKNOWN, Schema
+from engine.operators._parquet_footer import read_footer
 
 SAMPLE_LINES = 1000  # of a JSON file, from which its columns are told
 FOOTERS = 500  # how many files' own schemas are compared with each other
@@ -334,13 +335,18 @@ _SPARK_NAMES = {"integer": "int", "long": "bigint", "short": "smallint", "byte":
 
 def parquet_columns(file: Path) -> Schema:
     """The columns of a Parquet file as Spark would give them, from its footer."""
+    footer = read_footer(file)
+    known = footer and (_noted_columns(footer.notes) or footer.columns)
+    return known or arrow_parquet_columns(file)
+
+
+def arrow_parquet_columns(file: Path) -> Schema:
+    """The same for every Parquet file there is, with pyarrow."""
     from pyarrow import parquet
 
     with parquet.ParquetFile(file) as opened:
-        metadata = opened.metadata.metadata or {}
-        if _SPARK_METADATA in metadata:  # Spark trusts its own note before the file's types
-            fields = json.loads(metadata[_SPARK_METADATA])["fields"]
-            return {item["name"]: _noted_type(item["type"]) for item in fields}
+        if noted := _noted_columns(opened.metadata.metadata or {}):
+            return noted
         own = {
             opened.schema.column(index).path: opened.schema.column(index).physical_type
             for index in range(len(opened.schema))
@@ -349,6 +355,14 @@ def parquet_columns(file: Path) -> Schema:
             field.name: "timestamp" if own.get(field.name) == "INT96" else arrow_type(field.type, orc=False)
             for field in opened.schema_arrow
         }
+
+
+def _noted_columns(notes: Mapping[bytes, bytes]) -> Schema | None:
+    """Spark trusts its own note of the columns before the file's types."""
+    if _SPARK_METADATA not in notes:
+        return None
+    fields = json.loads(notes[_SPARK_METADATA])["fields"]
+    return {item["name"]: _noted_type(item["type"]) for item in fields}
 
 
 def orc_columns(file: Path) -> Schema:
@@ -360,6 +374,9 @@ def orc_columns(file: Path) -> Schema:
 
 def count_parquet_rows(file: Path) -> int:
     """How many rows a Parquet file has, from its footer."""
+    footer = read_footer(file)
+    if footer is not None:
+        return footer.rows
     from pyarrow import parquet
 
     return int(parquet.read_metadata(file).num_rows)

@@ -99,8 +99,8 @@ def _shared_type(left: str | None, right: str | None) -> str:
 
 
 def _unique_or_fail(keys: Sequence[str], what: str, rows: str) -> str:
-    """A condition that stops the run where a key has several rows."""
-    message = f"concat({literal(f'{what} has several rows for the key ')}, to_json(struct({listed(keys)})))"
+    """A condition that stops the run where a key has several rows; the keys as SQL."""
+    message = f"concat({literal(f'{what} has several rows for the key ')}, to_json(struct({', '.join(keys)})))"
     return f"assert_true({rows}, {message}) IS NULL"
 
 
@@ -491,24 +491,31 @@ class Lookup(Operator, Refusing):
         return reference, tools.schema(reference)
 
     def _one_row_per_key(self, reference: DataFrame, kinds: Schema, tools: BuildTools) -> DataFrame:
+        """The reference's rows that count, one a key. In few steps: Spark analyses each on its own."""
         names = [key.reference for key in self.keys]
-        counting = reference.where(self.condition) if self.condition else reference
-        usable = counting.where(" AND ".join(f"{quoted(name)} IS NOT NULL" for name in names))
+        conditions = [f"({self.condition})"] if self.condition else []
+        usable = reference.where(" AND ".join([*conditions, *(f"{quoted(name)} IS NOT NULL" for name in names)]))
+        if self.broadcast:  # every worker gets all of it anyway
+            usable = self._gathered(usable, tools)
         if self.on_duplicate is OnDuplicate.FAIL:
-            rows = tools.functions.expr(f"count(*) OVER (PARTITION BY {listed(names)})")
-            single = usable.withColumn("_papilio_rows", rows).where(
-                _unique_or_fail(names, "the reference of a lookup", "_papilio_rows = 1")
-            )
+            place = f"count(*) OVER (PARTITION BY {listed(names)})"
+            keys = [f"{_key(index)} AS {quoted(name)}" for index, name in enumerate(names)]
+            only = _unique_or_fail(keys, "the reference of a lookup", "_papilio_place = 1")
         else:
             order = [quoted(item.column) + (" DESC" if item.descending else "") for item in self.order]
             order += [quoted(item.column) for item in self.take if is_orderable(column_type(kinds, item.column) or "")]
             place = f"row_number() OVER (PARTITION BY {listed(names)} ORDER BY {', '.join(order) or '1'})"
-            single = usable.withColumn("_papilio_row", tools.functions.expr(place)).where("_papilio_row = 1")
-        return single.selectExpr(
+            only = "_papilio_place = 1"
+        return usable.selectExpr(
             *(f"{quoted(name)} AS {_key(index)}" for index, name in enumerate(names)),
             *(f"{quoted(taken.column)} AS {quoted(taken.name)}" for taken in self.take),
             f"true AS {FOUND}",
-        )
+            f"{place} AS _papilio_place",
+        ).where(only)
+
+    def _gathered(self, usable: DataFrame, tools: BuildTools) -> DataFrame:
+        """The rows that are looked up in, in one piece where they are few."""
+        return tools.gathered(usable)
 
     def _value(self, taken: Taken, kinds: Schema) -> str:
         value = f"reference.{quoted(taken.name)}"
@@ -548,6 +555,9 @@ class ParquetLookup(Lookup, ParquetSource):
 
     def _reference(self, inputs: BuildInputs, tools: BuildTools) -> tuple[DataFrame, Schema]:
         return ParquetSource.build(self, inputs, tools), tools.source_schema()
+
+    def _gathered(self, usable: DataFrame, tools: BuildTools) -> DataFrame:
+        return tools.gathered(usable, "path")
 
 
 def _key(index: int) -> str:

@@ -526,7 +526,7 @@ class ParquetSource(ColumnarSource):
         return _formats.count_parquet_rows(file)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
-        return self.select(tools.spark.read.parquet(tools.path("path")))
+        return self.select(tools.parquet("path"))
 
 
 class OrcSource(ColumnarSource):

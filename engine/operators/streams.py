@@ -73,7 +73,8 @@ class FolderStream(FileSource, Stream):
 
     A file is taken once it has not changed for `settle_s`. Names that begin with `.` or `_` and those that end in
     `.tmp` or `.part` are passed over: write such a file and rename it when it is whole. A file `NAME.punctuation`
-    holds a time in ISO form: no record of that time or an earlier one comes any more.
+    holds a time in ISO form: no record of that time or an earlier one comes any more. A file that changes after it was
+    taken is put aside: streams only add.
     """
 
     name: ClassVar[str] = "folder_stream"
@@ -86,7 +87,11 @@ class FolderStream(FileSource, Stream):
     header: bool = Field(True, description="Whether the first line of a CSV file names the columns.")
     separator: str = Field(",", min_length=1, max_length=1, description="What stands between two fields of a CSV file.")
     check_s: Seconds = Field(0.2, description="Every how many seconds the folder is looked at.")
-    settle_s: float = Field(0.0, ge=0, description="How long a file must not have changed before it is taken.")
+    settle_s: float = Field(
+        1.0,
+        ge=0,
+        description="How long a file must not have changed before it is taken; 0 where files come by renaming.",
+    )
 
     def missing(self, place: Place) -> str | None:
         folder = place.path(self.path)

@@ -1,16 +1,18 @@
-"""A workflow as the partitioning algorithms see it: nodes of a few kinds, and edges."""
+"""A workflow as the partitioning algorithms see it: numbered nodes of a few kinds, and edges."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache, cached_property
 from typing import TypeVar
 
 from engine.model.binding import Bound, Link
-from engine.model.operator import Category, Role
+from engine.model.operator import Category, Operator, Role
 
-_Node = TypeVar("_Node", str, int)
+_Node = TypeVar("_Node", bound=Hashable)
+Edge = tuple[int, int]
 
 
 class Kind(StrEnum):
@@ -25,68 +27,144 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Flow:
-    """A directed acyclic graph whose nodes stand in topological order."""
+    """A directed acyclic graph. Its nodes are the numbers from 0 on, in topological order.
 
-    kinds: Mapping[str, Kind]
-    edges: tuple[tuple[str, str], ...]
+    Numbers, for then what is known of the nodes stands in lists, in the order in which it is looked at; dictionaries
+    of ten thousands of names do not stay in the processor's cache, and twice the nodes take more than twice the time.
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    edges: tuple[Edge, ...]
     # Edges whose rows a row-synchronized activity needs all before its own rows pass: a lookup's reference.
-    references: frozenset[tuple[str, str]] = frozenset()
-    successors: Mapping[str, list[str]] = field(init=False, repr=False)
-    predecessors: Mapping[str, list[str]] = field(init=False, repr=False)
+    references: frozenset[Edge] = frozenset()
+    # Those, and the edges that such rows take beside others that pass: a lookup of rows in themselves.
+    whole: frozenset[Edge] = frozenset()
 
-    def __post_init__(self) -> None:
-        forwards: dict[str, list[str]] = {node: [] for node in self.kinds}
-        backwards: dict[str, list[str]] = {node: [] for node in self.kinds}
+    @cached_property
+    def successors(self) -> list[list[int]]:
+        """The nodes behind each node."""
+        behind: list[list[int]] = [[] for _ in self.names]
         for source, target in self.edges:
-            forwards[source].append(target)
-            backwards[target].append(source)
-        object.__setattr__(self, "successors", forwards)
-        object.__setattr__(self, "predecessors", backwards)
+            behind[source].append(target)
+        return behind
+
+    @cached_property
+    def predecessors(self) -> list[list[int]]:
+        """The nodes before each node."""
+        before: list[list[int]] = [[] for _ in self.names]
+        for source, target in self.edges:
+            before[target].append(source)
+        return before
+
+    @classmethod
+    def of(
+        cls,
+        kinds: Mapping[str, Kind],
+        edges: Iterable[tuple[str, str]],
+        references: Iterable[tuple[str, str]] = (),
+    ) -> Flow:
+        """A flow from names, which stand in topological order."""
+        number = {name: index for index, name in enumerate(kinds)}
+        by_number = [(number[source], number[target]) for source, target in edges]
+        whole = frozenset((number[source], number[target]) for source, target in references)
+        return cls(tuple(kinds), tuple(kinds.values()), tuple(by_number), whole, whole)
+
+    def named(self, nodes: Iterable[int]) -> tuple[str, ...]:
+        """The names of some nodes."""
+        return tuple([self.names[node] for node in nodes])
 
 
 def flow_of(bound: Bound) -> Flow:
     """A bound workflow as a flow. Several edges between the same two nodes count once."""
-    edges = dict.fromkeys((link.source, link.target) for link in bound.links)
-    main = {(link.source, link.target) for link in bound.links if not is_reference(bound, link)}
-    kinds = {node: _kind(bound, node) for node in bound.order}
-    return Flow(kinds, tuple(edges), frozenset(edge for edge in edges if edge not in main))
+    number = {node: index for index, node in enumerate(bound.order)}
+    operators = [bound.operators[node] for node in bound.order]
+    kinds = [_kind(type(operator)) for operator in operators]
+    edges: dict[Edge, bool] = {}  # and whether each of its links is a reference
+    whole = set()
+    for link in bound.links:
+        source, target = number[link.source], number[link.target]
+        reference = (
+            kinds[target] is Kind.ROW_SYNCHRONIZED and link.target_port != operators[target].input_ports()[0].name
+        )
+        edges[source, target] = reference and edges.get((source, target), True)
+        if reference:
+            whole.add((source, target))
+    for index, node in enumerate(bound.order):
+        if kinds[index] is Kind.ROW_SYNCHRONIZED and _by_several_ports(bound.outgoing.get(node, ())):
+            kinds[index] = Kind.ROUTER
+    references = frozenset([edge for edge in whole if edges[edge]])
+    return Flow(tuple(bound.order), tuple(kinds), tuple(edges), references, frozenset(whole))
 
 
 def is_reference(bound: Bound, link: Link) -> bool:
     """Whether all rows of a link are needed before the row-synchronized activity it ends on can begin."""
     operator = bound.operators[link.target]
-    if operator.role is not Role.ACTIVITY or operator.category is not Category.ROW_SYNCHRONIZED:
-        return False
-    return link.target_port != operator.input_ports()[0].name
+    return _kind(type(operator)) is Kind.ROW_SYNCHRONIZED and link.target_port != operator.input_ports()[0].name
 
 
-def _kind(bound: Bound, node: str) -> Kind:
-    operator = bound.operators[node]
+@cache
+def _kind(operator: type[Operator]) -> Kind:
     if operator.role is not Role.ACTIVITY:
         return Kind.RECORDSET
-    if operator.category is Category.BLOCKING:
-        return Kind.BLOCKING
-    if operator.category is Category.SEMI_BLOCKING:
-        return Kind.SEMI_BLOCKING
-    ports = {link.source_port for link in bound.outgoing.get(node, ())}
-    return Kind.ROUTER if len(ports) > 1 else Kind.ROW_SYNCHRONIZED
+    match operator.category:
+        case Category.BLOCKING:
+            return Kind.BLOCKING
+        case Category.SEMI_BLOCKING:
+            return Kind.SEMI_BLOCKING
+    return Kind.ROW_SYNCHRONIZED
+
+
+def _by_several_ports(leaving: Sequence[Link]) -> bool:
+    return len(leaving) > 1 and any(link.source_port != leaving[0].source_port for link in leaving)
+
+
+def components(nodes: Sequence[int], pairs: Iterable[Edge]) -> list[list[int]]:
+    """Numbers that ascend, joined where two of them are a pair. Each component ascends as well; linear but for that."""
+    neighbours: dict[int, list[int]] = {}
+    for one, other in pairs:
+        neighbours.setdefault(one, []).append(other)
+        neighbours.setdefault(other, []).append(one)
+    seen: set[int] = set()
+    found = []
+    for start in nodes:
+        if start in seen:
+            continue
+        members = [start]
+        if start in neighbours:
+            seen.add(start)
+            for at in members:  # grows while it is walked
+                for near in neighbours[at]:
+                    if near not in seen:
+                        seen.add(near)
+                        members.append(near)
+            members.sort()
+        found.append(members)
+    return found
 
 
 def levels(nodes: Iterable[_Node], edges: Iterable[tuple[_Node, _Node]]) -> dict[_Node, int]:
     """The length of the longest way to each node. Linear. Nodes on or behind a circle are left out."""
-    waiting = dict.fromkeys(nodes, 0)
-    following: dict[_Node, list[_Node]] = {node: [] for node in waiting}
+    number = {node: index for index, node in enumerate(nodes)}
+    found = numbered_levels(len(number), [(number[source], number[target]) for source, target in edges])
+    return {node: level for node, level in zip(number, found, strict=True) if level is not None}
+
+
+def numbered_levels(count: int, edges: Iterable[Edge]) -> list[int | None]:
+    """The length of the longest way to each of the nodes from 0 on; None for those on or behind a circle."""
+    waiting = [0] * count
+    following: list[list[int]] = [[] for _ in range(count)]
     for source, target in edges:
         following[source].append(target)
         waiting[target] += 1
-    highest = dict.fromkeys(waiting, 0)
-    level = {}
-    ready = [node for node, count in waiting.items() if count == 0]
+    highest = [0] * count
+    level: list[int | None] = [None] * count
+    ready = [node for node in range(count) if waiting[node] == 0]
     while ready:
         node = ready.pop()
         level[node] = highest[node]
         for target in following[node]:
-            highest[target] = max(highest[target], level[node] + 1)
+            highest[target] = max(highest[target], highest[node] + 1)
             waiting[target] -= 1
             if waiting[target] == 0:
                 ready.append(target)

@@ -83,9 +83,10 @@ def fuse(bound: Bound, cheap_again: Callable[[str], bool] | None = None, kept: C
     for node, (_, ports) in held.items():
         for port in ports:
             plan.holders[node, port] = node
+    position = {node: index for index, node in enumerate(bound.order)}
     for node in bound.order:
         if node in held:
-            plan.units.append(_unit(bound, node, held, plan.holders))
+            plan.units.append(_unit(bound, node, held, plan.holders, position))
     return plan
 
 
@@ -139,6 +140,7 @@ def _unit(
     result: str,
     held: dict[str, tuple[Held, tuple[str, ...]]],
     holders: dict[tuple[str, str], str],
+    position: dict[str, int],
 ) -> Unit:
     """The nodes that melt into the plan of one result: everything back to what is held elsewhere."""
     nodes: set[str] = {result}
@@ -153,7 +155,6 @@ def _unit(
             elif source not in nodes:
                 nodes.add(source)
                 waiting.append(source)
-    position = {node: index for index, node in enumerate(bound.order)}
     kind, ports = held[result]
     ordered = tuple(sorted(nodes, key=position.__getitem__))
     return Unit(result, result, kind, ports, ordered, tuple(sorted(reads, key=position.__getitem__)))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.partition.flow import Flow, Kind, levels
+from engine.partition.flow import Edge, Flow, Kind, components, numbered_levels
 
 
 @dataclass(frozen=True)
@@ -28,35 +27,41 @@ class Subflows:
 def with_readers_and_writers(flow: Flow) -> Flow:
     """The flow with a reader on each edge out of a recordset and a writer on each edge into one (section 5.1).
 
-    A reader is named after its recordset and its consumer, a writer after its producer and its recordset.
+    A reader is named after its recordset and its consumer, a writer after its producer and its recordset. Both stand
+    behind the node that the edge leaves.
     """
-    kinds: dict[str, Kind] = {}
-    added: dict[str, list[str]] = {}
-    edges: list[tuple[str, str]] = []
-    for source, target in flow.edges:
-        if flow.kinds[source] is Kind.RECORDSET:
-            between = f"read {source} for {target}"
-        elif flow.kinds[target] is Kind.RECORDSET:
-            between = f"write {source} to {target}"
-        else:
-            edges.append((source, target))
-            continue
-        added.setdefault(source, []).append(between)
-        edges += [(source, between), (between, target)]
-    for node, kind in flow.kinds.items():
-        kinds[node] = kind
-        for between in added.get(node, ()):
-            kinds[between] = Kind.ROW_SYNCHRONIZED
-    return Flow(kinds, tuple(edges))
+    recordset = [kind is Kind.RECORDSET for kind in flow.kinds]
+    names: list[str] = []
+    kinds: list[Kind] = []
+    now: list[int] = []  # the number that each node has now
+    for node, name in enumerate(flow.names):
+        now.append(len(names))
+        names.append(name)
+        kinds.append(flow.kinds[node])
+        for target in flow.successors[node]:
+            if recordset[node] or recordset[target]:
+                other = flow.names[target]
+                names.append(f"read {name} for {other}" if recordset[node] else f"write {name} to {other}")
+                kinds.append(Kind.ROW_SYNCHRONIZED)
+    edges: list[Edge] = []
+    for node, source in enumerate(now):
+        between = source
+        for target in flow.successors[node]:
+            if recordset[node] or recordset[target]:
+                between += 1
+                edges += ((source, between), (between, now[target]))
+            else:
+                edges.append((source, now[target]))
+    return Flow(tuple(names), tuple(kinds), tuple(edges))
 
 
-def is_boundary(flow: Flow, node: str) -> bool:
+def is_boundary(kind: Kind) -> bool:
     """Recordsets, blocking activities, routers, and binary activities whose inputs must be staged first.
 
     A semi-blocking activity combines several inputs that each are staged (and sorted) before it can begin; one
     that takes its second input as a lookup does is row-synchronized, and no boundary.
     """
-    return flow.kinds[node] is not Kind.ROW_SYNCHRONIZED
+    return kind is not Kind.ROW_SYNCHRONIZED
 
 
 def break_into_subflows(flow: Flow) -> Subflows:
@@ -66,48 +71,37 @@ def break_into_subflows(flow: Flow) -> Subflows:
     A flow may leave a subflow through a boundary and come back to it, as when an average is looked up by the rows
     it was taken of. Merging alone would make such a subflow wait for itself, so it is cut where it comes back.
     """
-    parts = _merged(flow, dict.fromkeys(flow.kinds, 0))
-    between = _edges_between(flow, parts)
-    level = levels(range(len(parts)), between)
-    if len(level) < len(parts):
-        circles = _circles(len(parts), between)
+    marks = [0] * len(flow.names)
+    parts, edges = _merged(flow, marks)
+    if None in numbered_levels(len(parts), edges):
         crossings = _crossings(flow)
-        cut = {node: crossings[node] for part in circles for node in parts[part]}
-        parts = _merged(flow, {node: cut.get(node, 0) for node in flow.kinds})
-        between = _edges_between(flow, parts)
-    subflows = [Subflow(f"s{number}", tuple(part)) for number, part in enumerate(parts, start=1)]
-    edges = tuple((subflows[source].id, subflows[target].id) for source, target in between)
-    return Subflows(tuple(subflows), edges, derive_strata(subflows, edges))
+        for part in _circles(len(parts), edges):
+            for node in parts[part]:
+                marks[node] = crossings[node]
+        parts, edges = _merged(flow, marks)
+    subflows = tuple([Subflow(f"s{number}", flow.named(part)) for number, part in enumerate(parts, start=1)])
+    between = tuple([(subflows[source].id, subflows[target].id) for source, target in edges])
+    return Subflows(subflows, between, derive_strata(subflows, edges))
 
 
-def _merged(flow: Flow, marks: Mapping[str, int]) -> list[list[str]]:
-    """Boundaries alone, and the others with the neighbours they can be merged with: those of the same mark."""
-    position = {node: index for index, node in enumerate(flow.kinds)}
-    seen: set[str] = set()
-    parts = []
-    for start in flow.kinds:
-        if start in seen:
-            continue
-        seen.add(start)
-        members = [start]
-        if not is_boundary(flow, start):
-            for at in members:  # grows while it is walked
-                for other in (*flow.successors[at], *flow.predecessors[at]):
-                    if other not in seen and not is_boundary(flow, other) and marks[other] == marks[at]:
-                        seen.add(other)
-                        members.append(other)
-            members.sort(key=position.__getitem__)
-        parts.append(members)
-    return parts
+def _merged(flow: Flow, marks: list[int]) -> tuple[list[list[int]], list[Edge]]:
+    """Boundaries alone, the others with the neighbours of the same mark; and the edges between these parts."""
+    inner = [not is_boundary(kind) for kind in flow.kinds]
+    adjacent = [
+        (source, target)
+        for source, target in flow.edges
+        if inner[source] and inner[target] and marks[source] == marks[target]
+    ]
+    parts = components(range(len(flow.names)), adjacent)
+    part_of = [0] * len(flow.names)
+    for number, members in enumerate(parts):
+        for node in members:
+            part_of[node] = number
+    between = {(part_of[source], part_of[target]): None for source, target in flow.edges}
+    return parts, [edge for edge in between if edge[0] != edge[1]]
 
 
-def _edges_between(flow: Flow, parts: list[list[str]]) -> list[tuple[int, int]]:
-    part_of = {node: number for number, part in enumerate(parts) for node in part}
-    pairs = ((part_of[source], part_of[target]) for source, target in flow.edges)
-    return list(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
-
-
-def _circles(size: int, edges: list[tuple[int, int]]) -> set[int]:
+def _circles(size: int, edges: list[Edge]) -> set[int]:
     """The parts that wait for themselves."""
     import networkx as nx
 
@@ -116,24 +110,18 @@ def _circles(size: int, edges: list[tuple[int, int]]) -> set[int]:
     return {part for found in nx.strongly_connected_components(graph) if len(found) > 1 for part in found}
 
 
-def _crossings(flow: Flow) -> dict[str, int]:
+def _crossings(flow: Flow) -> list[int]:
     """The most boundaries that a way from a source to each node passes."""
-    crossed: dict[str, int] = {}
-    for node in _topological(flow):
-        before = (crossed[other] + is_boundary(flow, other) for other in flow.predecessors[node])
-        crossed[node] = max(before, default=0)
+    crossed = [0] * len(flow.names)
+    for node, feeding in enumerate(flow.predecessors):
+        crossed[node] = max((crossed[other] + is_boundary(flow.kinds[other]) for other in feeding), default=0)
     return crossed
 
 
-def _topological(flow: Flow) -> list[str]:
-    level = levels(flow.kinds, flow.edges)
-    return sorted(flow.kinds, key=level.__getitem__)
-
-
-def derive_strata(subflows: list[Subflow], edges: tuple[tuple[str, str], ...]) -> tuple[tuple[str, ...], ...]:
+def derive_strata(subflows: tuple[Subflow, ...], edges: list[Edge]) -> tuple[tuple[str, ...], ...]:
     """Each subflow one stratum above the highest of its providers; those of a stratum are independent."""
-    level = levels([subflow.id for subflow in subflows], edges)
-    strata: list[list[str]] = [[] for _ in range(max(level.values(), default=-1) + 1)]
-    for subflow in subflows:
-        strata[level[subflow.id]].append(subflow.id)
-    return tuple(tuple(stratum) for stratum in strata)
+    strata: dict[int, list[str]] = {}
+    for subflow, level in zip(subflows, numbered_levels(len(subflows), edges), strict=True):
+        assert level is not None, "a subflow waits for itself"
+        strata.setdefault(level, []).append(subflow.id)
+    return tuple([tuple(strata[level]) for level in sorted(strata)])

@@ -32,16 +32,16 @@ class Trees:
 
 def execution_trees(flow: Flow) -> Trees:
     """Depth first from the sources; a block or semi-block component is the root of a new tree. Linear."""
-    tree_of: dict[str, str] = {}
-    members: dict[str, list[str]] = {}
+    tree_of = [-1] * len(flow.names)
+    members: list[list[int]] = []
 
-    def plant(root: str) -> None:
-        id_ = f"T{len(members) + 1}"
-        tree_of[root] = id_
-        members[id_] = [root]
+    def plant(root: int) -> None:
+        tree_of[root] = len(members)
+        members.append([root])
 
-    for source in flow.kinds:
-        if flow.predecessors[source] or source in tree_of:
+    fed = {target for _, target in flow.edges}
+    for source in range(len(flow.names)):
+        if source in fed or tree_of[source] >= 0:
             continue
         plant(source)
         ways = [iter(flow.successors[source])]
@@ -52,18 +52,16 @@ def execution_trees(flow: Flow) -> Trees:
                 ways.pop()
                 path.pop()
                 continue
-            if node in tree_of or (path[-1], node) in flow.references:
+            if tree_of[node] >= 0 or (path[-1], node) in flow.references:
                 continue
             if flow.kinds[node] in (Kind.BLOCKING, Kind.SEMI_BLOCKING):
                 plant(node)
             else:
-                own = tree_of[path[-1]]
-                tree_of[node] = own
+                own = tree_of[node] = tree_of[path[-1]]
                 members[own].append(node)
             ways.append(iter(flow.successors[node]))
             path.append(node)
-    trees = tuple(Tree(id_, nodes[0], tuple(nodes)) for id_, nodes in members.items())
-    between = dict.fromkeys(
-        (tree_of[source], tree_of[target]) for source, target in flow.edges if tree_of[source] != tree_of[target]
-    )
-    return Trees(trees, tuple(between))
+    ids = [f"T{number}" for number in range(1, len(members) + 1)]
+    trees = [Tree(id_, flow.names[nodes[0]], flow.named(nodes)) for id_, nodes in zip(ids, members, strict=True)]
+    between = {(tree_of[source], tree_of[target]): None for source, target in flow.edges}
+    return Trees(tuple(trees), tuple([(ids[source], ids[target]) for source, target in between if source != target]))

@@ -8,23 +8,14 @@ unit that would wait for its own rows, because an activity in it looks up what w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 
-from engine.model.binding import Bound, Link
+from engine.model.binding import Bound
 from engine.model.operator import Category, Role, Source
-from engine.partition.flow import Flow, Kind, flow_of, is_reference, levels
+from engine.partition.flow import Flow, Kind, components, flow_of, numbered_levels
+from engine.partition.granularity import Granularity
 from engine.partition.trees import execution_trees
-
-
-class Granularity(StrEnum):
-    """How much is scheduled as one."""
-
-    OPERATOR = "operator"
-    SUBFLOW = "subflow"
-    TREE = "tree"
-    FUSED = "fused"
 
 
 @dataclass(frozen=True)
@@ -42,54 +33,59 @@ def divide(bound: Bound, granularity: Granularity) -> list[Part]:
         groups = _groups(bound)
         return [Part(node, (node,), groups[node]) for node in bound.order]
     flow = flow_of(bound)
-    key: Mapping[str, Hashable]
     if granularity is Granularity.TREE:
-        key = {node: tree.id for tree in execution_trees(flow).trees for node in tree.nodes}
+        tree_of = {node: tree.id for tree in execution_trees(flow).trees for node in tree.nodes}
+        key: list[Hashable] = [tree_of[name] for name in flow.names]
     else:
-        key = {node: _is_line(bound, flow, node) or node for node in bound.order}
-    parts = _joined_parts(bound, key, dict.fromkeys(bound.order, 0))
-    cut: dict[str, int] = {}
-    while circles := _circles(bound, parts):  # cutting one unit may join others again, so it is looked at once more
-        marks = _reference_marks(bound)
-        again = {node: marks[node] for part in circles for node in parts[part]}
-        cut = marks if again.items() <= cut.items() else {**cut, **again}
-        parts = _joined_parts(bound, key, {node: cut.get(node, 0) for node in bound.order})
-    return [Part(nodes[0], nodes, nodes[0]) for nodes in _in_order(bound, parts)]
+        key = ["line" if line else node for node, line in enumerate(_lines(bound, flow))]
+    marks = [0] * len(flow.names)
+    parts = _joined_parts(bound, flow, key, marks)
+    while circles := _circles(flow, parts):  # cutting one unit may join others again, so it is looked at once more
+        passed = _wholes_passed(flow)
+        again = [node for part in circles for node in parts[part]]
+        if all(marks[node] == passed[node] for node in again):
+            again = list(range(len(marks)))
+        for node in again:
+            marks[node] = passed[node]
+        parts = _joined_parts(bound, flow, key, marks)
+    named = [flow.named(part) for part in _in_order(flow, parts)]
+    return [Part(nodes[0], nodes, nodes[0]) for nodes in named]
 
 
-def _joined_parts(bound: Bound, key: Mapping[str, Hashable], marks: Mapping[str, int]) -> list[tuple[str, ...]]:
-    """Nodes of one key and one mark, joined along the links by which rows can be pipelined."""
-
-    def together(link: Link) -> bool:
-        source, target = link.source, link.target
-        return (
-            key[source] == key[target]
-            and marks[source] == marks[target]
-            and not is_reference(bound, link)
-            and not _is_written(bound, source)
-            and not _is_written(bound, target)
-        )
-
-    parts = _components(bound, bound.order, together)
-    return [inner for part in parts for inner in _computed_once(bound, part)]
+def _joined_parts(bound: Bound, flow: Flow, key: list[Hashable], marks: list[int]) -> list[list[int]]:
+    """Nodes of one key and one mark, joined along the edges by which rows can be pipelined."""
+    written = [_is_written(bound, name) for name in flow.names]
+    together = [
+        (source, target)
+        for source, target in flow.edges
+        if key[source] == key[target]
+        and marks[source] == marks[target]
+        and not (written[source] or written[target])
+        and (source, target) not in flow.references
+    ]
+    parts = components(range(len(flow.names)), together)
+    return [inner for part in parts for inner in _computed_once(bound, flow, part)]
 
 
-def _circles(bound: Bound, parts: list[tuple[str, ...]]) -> set[int]:
+def _part_of(flow: Flow, parts: list[list[int]]) -> list[int]:
+    part_of = [0] * len(flow.names)
+    for number, part in enumerate(parts):
+        for node in part:
+            part_of[node] = number
+    return part_of
+
+
+def _circles(flow: Flow, parts: list[list[int]]) -> set[int]:
     """The parts that wait for themselves: rows leave them and come back as something that is needed whole."""
-    part_of = {node: number for number, part in enumerate(parts) for node in part}
-    edges: dict[tuple[int, int], None] = {}
-    alone = set()
-    for link in bound.links:
-        source, target = part_of[link.source], part_of[link.target]
-        if source != target:
-            edges[source, target] = None
-        elif is_reference(bound, link):
-            alone.add(source)
-    if len(levels(range(len(parts)), edges)) == len(parts):
+    part_of = _part_of(flow, parts)
+    between = {(part_of[source], part_of[target]): None for source, target in flow.edges}
+    edges = [edge for edge in between if edge[0] != edge[1]]
+    alone = {part_of[source] for source, target in flow.whole if part_of[source] == part_of[target]}
+    if None not in numbered_levels(len(parts), edges):
         return alone  # there is an order: nobody waits for itself by way of others
     import networkx as nx
 
-    graph: nx.DiGraph[int] = nx.DiGraph(list(edges))
+    graph: nx.DiGraph[int] = nx.DiGraph(edges)
     return alone | {part for found in nx.strongly_connected_components(graph) if len(found) > 1 for part in found}
 
 
@@ -102,52 +98,34 @@ def _is_written(bound: Bound, node: str) -> bool:
     return bound.role(node) in (Role.TARGET, Role.STAGING)
 
 
-def _is_line(bound: Bound, flow: Flow, node: str) -> bool:
-    """Whether rows can be pipelined through a node: row-synchronized, or the reader of one line."""
-    if bound.role(node) is Role.SOURCE:
-        return len(bound.outgoing.get(node, ())) == 1
-    return flow.kinds[node] is Kind.ROW_SYNCHRONIZED
+def _lines(bound: Bound, flow: Flow) -> list[bool]:
+    """Whether rows can be pipelined through each node: row-synchronized, or the reader of one line."""
+    lines = [kind is Kind.ROW_SYNCHRONIZED for kind in flow.kinds]
+    for node, feeding in enumerate(flow.predecessors):
+        if not feeding and bound.role(flow.names[node]) is Role.SOURCE:
+            lines[node] = len(bound.outgoing.get(flow.names[node], ())) == 1
+    return lines
 
 
-def _reference_marks(bound: Bound) -> dict[str, int]:
+def _wholes_passed(flow: Flow) -> list[int]:
     """The most inputs needed whole that a way from a source to each node passes."""
-    marks: dict[str, int] = {}
-    for node in bound.order:
-        before = (marks[link.source] + is_reference(bound, link) for link in bound.incoming.get(node, ()))
-        marks[node] = max(before, default=0)
-    return marks
+    passed = [0] * len(flow.names)
+    for node, feeding in enumerate(flow.predecessors):
+        passed[node] = max((passed[other] + ((other, node) in flow.whole) for other in feeding), default=0)
+    return passed
 
 
-def _components(bound: Bound, nodes: Iterable[str], together: Callable[[Link], bool]) -> list[tuple[str, ...]]:
-    """The nodes, joined along the links for which `together` holds; each component in topological order."""
-    inside = dict.fromkeys(nodes)
-    position = {node: index for index, node in enumerate(inside)}
-    seen: set[str] = set()
-    found = []
-    for start in inside:
-        if start in seen:
-            continue
-        seen.add(start)
-        members = [start]
-        for at in members:  # grows while it is walked
-            for link in (*bound.outgoing.get(at, ()), *bound.incoming.get(at, ())):
-                other = link.target if link.source == at else link.source
-                if other in inside and other not in seen and together(link):
-                    seen.add(other)
-                    members.append(other)
-        found.append(tuple(sorted(members, key=position.__getitem__)))
-    return found
-
-
-def _computed_once(bound: Bound, nodes: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _computed_once(bound: Bound, flow: Flow, nodes: list[int]) -> list[list[int]]:
     """A unit with several results computes each from its inputs again; where that is dear or wrong, it is cut."""
-    inside = set(nodes)
-    results = [node for node in nodes if any(link.target not in inside for link in bound.outgoing.get(node, ()))]
-    if len(results) <= 1 or all(_cheap(bound, node) for node in nodes):
+    if len(nodes) == 1:
         return [nodes]
-    return _components(
-        bound, nodes, lambda link: link.target in inside and len(bound.outgoing.get(link.source, ())) == 1
-    )
+    inside = set(nodes)
+    results = [node for node in nodes if not inside.issuperset(flow.successors[node])]
+    if len(results) <= 1 or all(_cheap(bound, flow.names[node]) for node in nodes):
+        return [nodes]
+    once = [node for node in nodes if len(bound.outgoing.get(flow.names[node], ())) == 1]
+    only = [(node, flow.successors[node][0]) for node in once]
+    return components(nodes, [edge for edge in only if edge[1] in inside])
 
 
 def _cheap(bound: Bound, node: str) -> bool:
@@ -157,17 +135,17 @@ def _cheap(bound: Bound, node: str) -> bool:
     return operator.category is Category.ROW_SYNCHRONIZED and operator.is_repeatable() and not operator.needs_trust
 
 
-def _in_order(bound: Bound, parts: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _in_order(flow: Flow, parts: list[list[int]]) -> list[list[int]]:
     """The parts, each behind all that feed it; as near to the order of the nodes as that allows."""
-    part_of = {node: number for number, part in enumerate(parts) for node in part}
-    edges = {(part_of[link.source], part_of[link.target]) for link in bound.links}
-    following: dict[int, list[int]] = {number: [] for number in range(len(parts))}
-    waiting = dict.fromkeys(following, 0)
+    part_of = _part_of(flow, parts)
+    edges = {(part_of[source], part_of[target]) for source, target in flow.edges}
+    following: list[list[int]] = [[] for _ in parts]
+    waiting = [0] * len(parts)
     for source, target in sorted(edges):
         if source != target:
             following[source].append(target)
             waiting[target] += 1
-    ready = deque(number for number, count in waiting.items() if count == 0)
+    ready = deque([number for number, count in enumerate(waiting) if count == 0])
     ordered = []
     while ready:
         number = ready.popleft()
@@ -191,25 +169,23 @@ def _groups(bound: Bound) -> dict[str, str]:
     A subflow that would wait for itself is cut.
     """
     flow = flow_of(bound)
-    kinds = {}
-    for node in bound.order:
-        if _is_line(bound, flow, node):
-            kinds[node] = "line"
-        elif bound.role(node) is Role.ACTIVITY:
-            kinds[node] = "core"
-        else:
-            kinds[node] = "writer" if _is_written(bound, node) else "reader"
-    marks: dict[str, int] = {}
-    for node in bound.order:
-        marks[node] = max(
-            (marks[link.source] + (not _joined(kinds, link)) for link in bound.incoming.get(node, ())), default=0
-        )
-    parts = _components(
-        bound, bound.order, lambda link: _joined(kinds, link) and marks[link.source] == marks[link.target]
+    kinds = [_place_of(bound.role(name), line) for name, line in zip(flow.names, _lines(bound, flow), strict=True)]
+    joined = {edge for edge in flow.edges if (kinds[edge[0]], kinds[edge[1]]) in _JOINED}
+    marks = [0] * len(kinds)  # the most edges between subflows that a way from a source to each node passes
+    for node, feeding in enumerate(flow.predecessors):
+        marks[node] = max((marks[other] + ((other, node) not in joined) for other in feeding), default=0)
+    parts = components(
+        range(len(kinds)), [edge for edge in flow.edges if edge in joined and marks[edge[0]] == marks[edge[1]]]
     )
-    return {node: part[0] for part in parts for node in part}
+    return {flow.names[node]: flow.names[part[0]] for part in parts for node in part}
 
 
-def _joined(kinds: Mapping[str, str], link: Link) -> bool:
-    pair = kinds[link.source], kinds[link.target]
-    return pair in (("line", "line"), ("core", "core"), ("line", "writer"))
+_JOINED = {("line", "line"), ("core", "core"), ("line", "writer")}
+
+
+def _place_of(role: Role, line: bool) -> str:
+    if line:
+        return "line"
+    if role is Role.ACTIVITY:
+        return "core"
+    return "reader" if role is Role.SOURCE else "writer"

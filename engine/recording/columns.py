@@ -33,11 +33,16 @@ class Columns:
         """More rows: an array with a line for each column."""
         count = self.count + rows.shape[1]
         if count > self._data.shape[1]:
-            data = np.empty((len(self._place), max(count, 2 * self._data.shape[1])))
-            data[:, : self.count] = self._data[:, : self.count]
-            self._data = data
+            self.reserve(max(count, 2 * self._data.shape[1]))
         self._data[:, self.count : count] = rows
         self.count = count
+
+    def reserve(self, count: int) -> None:
+        """Have room for so many rows, so that none need be moved when they come."""
+        if count > self._data.shape[1]:
+            data = np.empty((len(self._place), count))
+            data[:, : self.count] = self._data[:, : self.count]
+            self._data = data
 
     def add_row(self, *values: float) -> None:
         """One more row."""

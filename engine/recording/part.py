@@ -10,7 +10,6 @@ import numpy as np
 from engine.events import (
     Event,
     QueueSpilled,
-    Remark,
     RunFinished,
     RunStarted,
     SparkJob,
@@ -118,8 +117,6 @@ class Part:
                 recording.spills.append(Spill(at, event.queue, event.packs))
             case SparkJob():
                 recording.jobs[event.job] = event
-            case Remark():
-                recording.remarks.append((at, event.message))
             case TableStaleness():
                 self._stale(at, event.table, event.staleness, event.bound)
                 return
@@ -153,6 +150,9 @@ class Part:
                 self._stale(at, table, max(0.0, event.time - as_of), None)
 
     def _end_turn(self, at: float, event: UnitFinished | UnitFailed) -> None:
+        started = self.of.started
+        if isinstance(event, UnitFinished) and started and "work" in started.units.get(event.unit, ()):
+            return  # the monitor's units have turns, and the event of the last one may come after this
         begun = self.of.open.pop(event.unit, None)
         if begun is not None and isinstance(event, UnitFinished):
             self._add_turn(event.unit, begun, at, 1, event.rows or 0, event.seconds)

@@ -97,13 +97,6 @@ def activity(recording: RunRecording, edges: Floats) -> NDArray[np.float64]:
     return np.clip(grid, 0.0, 1.0)
 
 
-def rate(recording: RunRecording, unit: str, name: str, edges: Floats) -> Floats:
-    """How much of a sum a unit makes each second, between edges."""
-    lane = recording.lanes[recording.units.numbers[unit]]
-    grown: Floats = np.diff(lane.grown(name, edges)) / np.maximum(np.diff(edges), 1e-12)
-    return grown
-
-
 def staleness(recording: RunRecording, until: float) -> dict[str, tuple[Floats, Floats]]:
     """The saw teeth of each table: staleness grows with time and falls at a refresh (streaming warehouse, fig. 1)."""
     told = recording.staleness

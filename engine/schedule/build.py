@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from engine.model.binding import Bound, Link
 from engine.model.operator import Category, Mode, PassOn, Role, Target
 from engine.partition.flow import is_reference
-from engine.partition.units import Granularity, Part, divide, memory_intensive
+from engine.partition.granularity import Granularity
+from engine.partition.units import Part, divide, memory_intensive
 from engine.schedule.graph import QueueSpec, UnitSpec, Work
 
 Port = tuple[str, str]  # node, port

@@ -16,7 +16,7 @@ from engine.model.binding import Bound
 from engine.model.operator import Category, Role
 from engine.model.types import Schema
 from engine.partition.flow import is_reference
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
 from engine.plan.rows import Rows, rows_of
 from engine.schedule.build import PackUnits, pack_units
 from engine.schedule.graph import Work

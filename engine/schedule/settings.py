@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
 from engine.schedule.mixed import DEFAULT_THETA
 from engine.schedule.policy import MIXED
 

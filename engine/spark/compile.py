@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,21 +28,21 @@ class CountedRows:
 
     node: str
     ports: tuple[str, ...]
-    observation: Observation | None = None  # taken in passing
-    query: DataFrame | None = None  # asked for by itself, where Spark cannot count in passing
+    query: Callable[[], DataFrame]  # the counts, asked for by themselves
+    observation: Observation | None = None  # the counts, taken in passing, where Spark can
 
-    def get(self) -> tuple[int, dict[str, int]] | None:
-        """The counts once the unit has run; None where Spark proved that no row was needed."""
-        if self.query is not None:
-            found = self.query.collect()[0].asDict()
-        else:
-            assert self.observation is not None
-            try:
+    def get(self) -> tuple[int, dict[str, int]]:
+        """The counts once the unit has run.
+
+        Where Spark proved that the unit's result needs no row of this node (behind it stands a filter that nothing
+        passes), it took none in passing. They are asked for then: rows are refused whoever reads the others.
+        """
+        found = {}
+        if self.observation is not None:
+            with contextlib.suppress(Exception):  # PySpark's own, where there are none
                 found = self.observation.get
-            except Exception:
-                return None
         if "total" not in found:
-            return None
+            found = self.query().collect()[0].asDict()
         return int(found["total"] or 0), {port: int(found[port] or 0) for port in self.ports}
 
 
@@ -82,14 +83,14 @@ class NodeBuilder:
 
     def _count(self, node: str, split: Split, ports: list[str], counted: list[CountedRows]) -> Split:
         """Count the rows that would leave by ports nobody reads: in the job that runs anyway, or in one by itself."""
-        total = F.count(F.lit(1)).alias("total")
-        counts = [F.count_if(F.expr(split.ways[port].condition)).alias(port) for port in ports]
+        counts = [F.count(F.lit(1)).alias("total")]
+        counts += [F.count_if(F.expr(split.ways[port].condition)).alias(port) for port in ports]
+        made = CountedRows(node, tuple(ports), lambda: split.frame.agg(*counts))
+        counted.append(made)
         if not backend_of(self.spark).counts_in_passing:
-            counted.append(CountedRows(node, tuple(ports), query=split.frame.agg(total, *counts)))
             return split
-        observation = Observation(f"papilio-{node}")
-        frame = split.frame.observe(observation, total, *counts)
-        counted.append(CountedRows(node, tuple(ports), observation))
+        made.observation = Observation(f"papilio-{node}")
+        frame = split.frame.observe(made.observation, *counts)
         return Split(frame, split.ways, split.working, split.overlapping)
 
 

@@ -189,11 +189,7 @@ class FusedRun(Run):
             staged = self.staged[unit.id]
             staged.write(plan)
             by_port, size = staged.rows(), staged.size()
-        refused = {}
-        for counted in plan.counted:
-            found = counted.get()
-            if found is not None:
-                refused[counted.node] = found
+        refused = {counted.node: counted.get() for counted in plan.counted}
         self._took(unit, by_port, size, refused, time.monotonic() - begun)
         step: dict[str, Any] = {"unit": unit.id, "by_port": by_port, "bytes": size, "refused": refused}
         if unit.held is Held.TARGET:

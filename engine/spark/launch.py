@@ -16,7 +16,7 @@ from engine.errors import BadInput, PapilioError
 from engine.events import Event, EventLog, Remark
 from engine.model.binding import Bound, with_settings
 from engine.model.file import to_yaml
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
 from engine.plan.apply import BEST, Applied
 from engine.plan.planner import TooLarge
 from engine.schedule.settings import ScheduleSettings

@@ -54,10 +54,7 @@ class Turn:
 
     def counted(self, counted: Sequence[CountedRows]) -> None:
         """Note the rows that nodes refused in this turn."""
-        for one in counted:
-            found = one.get()
-            if found is not None:
-                self.refused.append((one.node, *found))
+        self.refused += [(one.node, *one.get()) for one in counted]
 
 
 @dataclass

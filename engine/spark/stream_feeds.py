@@ -165,6 +165,8 @@ class FolderFeed(Feed):
             return None
         facts = [path.name, *mark]
         try:
+            if path.name in self._seen:
+                raise ValueError("it changed after it was taken; a stream only adds files")
             if path.name.endswith(PUNCTUATION):
                 arrival = Arrival(id_, None, 0, facts=facts, safe_us=_moment_us(content.decode()))
             else:

@@ -18,7 +18,8 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -127,6 +128,7 @@ class FileDelivery:
         self._schema: Any = None  # as they stand in the files
         self._delivered: Path | None = None  # what `pass_on: delivered` reads, where it can be read as it is
         self._rows = 0
+        self._syncing: _Syncing | None = None
         self.stage: SortedStage | None = None  # a sorter: the files hold the rows divided and in order
 
     def record(self) -> dict[str, Any]:
@@ -160,15 +162,19 @@ class FileDelivery:
         return self._operator
 
     def write(self, frame: DataFrame) -> None:
-        try:
+        with self._room():
             self.discard()
             self.staged.mkdir(parents=True)
             before = _content_mark(self.path)
             final = self._write(writable(frame))
-            for file in _files_below(final):
-                _sync(file)
-            _sync(final)
             self._mark_ready(final, before)
+        self._syncing = _Syncing(self.staged, final)
+
+    @contextlib.contextmanager
+    def _room(self) -> Iterator[None]:
+        """Whatever fails because the disk is full is told as that."""
+        try:
+            yield
         except Exception as error:
             if _is_full(error):
                 raise EnvironmentProblem(
@@ -292,9 +298,7 @@ class FileDelivery:
         ready = {"final": final.name, "inode": [status.st_dev, status.st_ino], "before": before}
         written = self.staged / "ready.new"
         written.write_text(json.dumps(ready))
-        _sync(written)
         written.rename(self.staged / "ready")
-        _sync(self.staged)
 
     def _tools(self, spark: SparkSession) -> SparkTools:
         assert self._place is not None
@@ -343,6 +347,8 @@ class FileDelivery:
         ready, operator = self._ready(), self.operator
         if ready is None:
             raise RunFailed(f"node `{self.node}`: nothing was staged for `{self.path}`")
+        with self._room():
+            (self._syncing or _Syncing(self.staged, self.staged / ready["final"])).wait()
         if operator.mode is not Mode.OVERWRITE and _content_mark(self.path) != ready["before"]:
             raise RunFailed(f"node `{self.node}`: `{self.path}` changed while the run worked on it; nothing was loaded")
         problem = _formats.occupied(self.path, operator.ending, keeps=operator.mode is Mode.APPEND)
@@ -423,6 +429,29 @@ def _sync(path: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+class _Syncing:
+    """Brings what was staged to the disk itself, while those who read it go on. Before a commit it is waited for."""
+
+    def __init__(self, staged: Path, final: Path) -> None:
+        self._places = (*_files_below(final), final, staged / "ready", staged)
+        self._error: OSError | None = None
+        self._thread = threading.Thread(target=self._run, name=f"sync-{final}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            for place in self._places:
+                _sync(place)
+        except OSError as error:  # also where it was discarded meanwhile, and nobody waits
+            self._error = error
+
+    def wait(self) -> None:
+        """Until all of it is on the disk. Raises what kept it from that."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
 
 
 def _remove(folder: Path) -> None:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from engine.errors import BadInput
 from engine.model.operator import BuildInputs, BuildTools, Built, Operator, Place, Source
-from engine.model.types import Schema
+from engine.model.types import Schema, ddl
+from engine.operators import _formats
+
+GATHERED_BYTES = 32 << 20
+"""Files of this size one worker reads about as fast as several: a shuffle between them would take longer."""
+
+
+_PLAIN = re.compile(
+    r"boolean|tinyint|smallint|int|bigint|float|double|decimal\(\d+,\d+\)|string|binary|date|timestamp|timestamp_ntz"
+)
 
 
 class SparkTools(BuildTools):
@@ -52,6 +65,43 @@ class SparkTools(BuildTools):
 
     def schema(self, frame: DataFrame) -> dict[str, str]:
         return {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+
+    def gathered(self, frame: DataFrame, setting: str | None = None) -> DataFrame:
+        files = _formats.data_files(Path(self.path(setting))) if setting else local_files(frame)
+        return frame.coalesce(1) if files and _size(files) <= GATHERED_BYTES else frame
+
+    def parquet(self, setting: str) -> DataFrame:
+        path = Path(self.path(setting))
+        reader, columns = self.spark.read, flat_parquet_columns(path)
+        return (reader.schema(ddl(columns)) if columns else reader).parquet(str(path))
+
+
+def local_files(frame: DataFrame) -> list[Path]:
+    """The files that a frame is computed from; none where it is not from files of this machine alone."""
+    try:
+        places = [urlsplit(file) for file in frame.inputFiles()]
+    except Exception:
+        return []  # not every server that speaks Spark's API can tell
+    return [] if any(place.scheme != "file" for place in places) else [Path(unquote(place.path)) for place in places]
+
+
+def _size(files: Sequence[Path]) -> int:
+    try:
+        return sum(file.stat().st_size for file in files)
+    except OSError:
+        return sys.maxsize  # whoever reads them says so
+
+
+def flat_parquet_columns(path: Path) -> Schema | None:
+    """The columns of Parquet files, where each is of one plain type and none is a folder's name."""
+    files = _formats.data_files(path)
+    if not files or _formats.partition_columns(path, files[0]):
+        return None
+    try:
+        columns = _formats.parquet_columns(files[0])
+    except Exception:
+        return None  # a broken file is told by Spark, in its own words
+    return columns if all(_PLAIN.fullmatch(kind) for kind in columns.values()) else None
 
 
 def build(operator: Operator, inputs: Mapping[str, Sequence[DataFrame]], spark: SparkSession, place: Place) -> Built:

@@ -13,3 +13,8 @@ def papilio_home() -> Path:
         return Path(home)
     data = os.environ.get("XDG_DATA_HOME")
     return (Path(data) if data else Path.home() / ".local" / "share") / "papilio"
+
+
+def default_store() -> Path:
+    """The file of a person's metadata store, unless they name another."""
+    return papilio_home() / "store.db"

@@ -15,6 +15,7 @@ from engine.errors import PapilioError
 from engine.model.binding import Bound
 from engine.model.operator import Place, Source
 from engine.model.types import Schema
+from engine.store.peek import CannotPeek, last_schema
 
 
 class SourceSchemas:
@@ -33,6 +34,8 @@ class SourceSchemas:
             return None  # a broken file is told when it is read, with the reason
 
     def _last_known(self, identity: str) -> Schema | None:
+        with contextlib.suppress(CannotPeek):
+            return last_schema(self._url, identity)
         with contextlib.suppress(PapilioError):
             from engine.store import MetadataStore
 

@@ -10,6 +10,7 @@ from engine.errors import PapilioError
 from engine.model.binding import Bound
 from engine.model.operator import Role, Source
 from engine.plan.rows import Recorded, Rows, rows_of
+from engine.store.peek import CannotPeek, last_summary
 
 UNIT_SECONDS = 0.3  # to start a unit's jobs and to end them
 TELLING_ROWS = 20_000
@@ -35,6 +36,8 @@ def source_rows(bound: Bound) -> dict[str, int]:
 
 def recorded_rows(bound: Bound, url: str | None = None) -> dict[str, Recorded]:
     """What the last run of the workflow that was done counted. A store that fails only costs knowledge."""
+    with contextlib.suppress(CannotPeek):
+        return recorded_in(bound, last_summary(url, bound.name) or {})
     with contextlib.suppress(PapilioError):
         from engine.store import MetadataStore
 

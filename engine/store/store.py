@@ -34,6 +34,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModu
 
 from engine.errors import BadInput, EnvironmentProblem
 from engine.store import tables
+from engine.store.home import default_store
 from engine.store.home import papilio_home as papilio_home
 from engine.store.plain import Document, check_plain, content_hash, to_json
 from engine.store.records import (
@@ -402,12 +403,12 @@ def _place(url: str | None) -> URL:
     """Where the store is, as a URL; makes the folder of the default place."""
     named = url or os.environ.get("PAPILIO_STORE")
     if not named:
-        home = papilio_home()
+        named = str(default_store())
+        home = default_store().parent
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise EnvironmentProblem(f"{home}: the store's folder cannot be made: {error.strerror}.") from error
-        named = str(home / "store.db")
     if "://" not in named:
         folder = Path(named).absolute().parent
         if not folder.is_dir():

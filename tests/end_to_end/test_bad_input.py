@@ -46,6 +46,7 @@ def refused(file, place, *parts, program=papilio_here):
         assert done.returncode == 2, done.stderr
         for part in (file.name, *parts):
             assert part in done.stderr, done.stderr
+    return done
 
 
 def test_broken_yaml(place):
@@ -90,7 +91,8 @@ def test_a_missing_edge(place):
 
 def test_an_edge_to_a_port_that_does_not_exist(place):
     file = write(place, line({"operator": "filter", "condition": "id > 1"}), [EDGES[0], "step.mach -> target.in"])
-    refused(file, place, "has no output port `mach`; did you mean `match`?")
+    done = refused(file, place, "has no output port `mach`; did you mean `match`?")
+    assert "nothing feeds" not in done.stderr, "that follows from it, and is not told again"
 
 
 def test_a_recordset_that_feeds_a_recordset(place):

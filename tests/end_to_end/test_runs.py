@@ -198,6 +198,19 @@ def test_refused_rows_are_counted_also_where_no_row_is_left_to_join(tmp_path, sp
     assert "node `rows`: 2 of 2 rows were refused" in done.stderr
 
 
+def test_refused_rows_are_counted_also_where_no_row_is_needed_behind_them(tmp_path, spark):
+    (tmp_path / "rows.csv").write_text("id\n1\nx\n2\n")
+    nodes = {
+        "source": {"operator": "csv_source", "path": "rows.csv", "columns": {"id": "int"}},
+        "none": {"operator": "filter", "condition": "id > 1 AND false"},
+        "target": {"operator": "parquet_target", "path": "out/rows"},
+    }
+    file = write(tmp_path, nodes, ["source -> none.in", "none -> target.in"])
+    done = papilio_here("run", file, home=tmp_path / "home", spark=spark)
+    assert done.returncode == 1, done.stdout
+    assert "node `source`: 1 of 3 rows were refused" in done.stderr
+
+
 def test_a_result_that_several_read_is_computed_once_and_all_ports_in_one_job(tmp_path, tpch, spark):
     nodes = {
         "lines": {"operator": "parquet_source", "path": str(tpch / "lineitem.parquet")},

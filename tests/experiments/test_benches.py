@@ -146,6 +146,78 @@ def test_butterfly_has_all_contenders_and_equal_targets(folder, spark):
     assert "straight PySpark / papilio fused mixed" in data["ratios"]
 
 
+def test_ssb_compares_dataflows_with_sql(folder, spark, monkeypatch):
+    from engine.experiments import bench_ssb
+
+    monkeypatch.setattr(bench_ssb, "QUERIES", {"q11": bench_ssb.QUERIES["q11"]})
+    data = check_shape(report_of("ssb", folder, spark))
+    assert data["contenders"].keys() == {
+        "Q1.1 papilio",
+        "Q1.1 Spark SQL",
+        "Q1.1 Spark SQL, tables known",
+        "Q1.1 DuckDB",
+    }
+    assert len(data["claims"]) == 1
+    assert "Q1.1 papilio / Q1.1 Spark SQL" in data["ratios"]
+
+
+@pytest.mark.slow
+def test_ssb_answers_all_four_queries_alike(folder, spark):
+    data = check_shape(report_of("ssb", folder, spark))
+    assert len(data["contenders"]) == 16
+    assert len(data["claims"]) == 4
+
+
+@pytest.mark.slow
+def test_etl_loads_the_same_star_by_hand_and_says_who_cannot_take_part(folder, spark, monkeypatch):
+    from engine.experiments import bench_etl
+    from engine.experiments.environments import NotThere
+
+    def nowhere(folder, package, more, say):
+        raise NotThere(f"{package} cannot be installed: no network")
+
+    monkeypatch.setattr(bench_etl, "environment", nowhere)
+    data = check_shape(report_of("etl", folder, spark))
+    assert data["contenders"].keys() == {"papilio", "hand-written PySpark", "papilio, scale 0.001"}
+    assert data["facts"]["Flowfile"] == "skipped: flowfile cannot be installed: no network"
+    assert data["facts"]["petl, scale 0.001"] == "skipped: petl cannot be installed: no network"
+    assert "papilio / hand-written PySpark" in data["ratios"]
+
+
+@pytest.mark.slow
+def test_growth_reports_powers_and_the_cost_of_a_node(folder, spark, monkeypatch):
+    from engine.experiments import bench_growth
+
+    monkeypatch.setattr(bench_growth, "NODES", (10, 20, 30))
+    monkeypatch.setattr(bench_growth, "WORKFLOWS", {"fig1": ("partsupp", "supplier")})
+    report = report_of("growth", folder, spark)
+    assert report.identical is True
+    assert not [one.failed for one in report.contenders.values() if one.failed]
+    assert len(report.claims) == 4
+    assert "power" in report.evidence[next(text for text in report.claims if text.startswith("fig1"))]
+    peaks = [report.contenders[f"fig1, scale {scale:g}"].peak_mb for scale in report.facts["scales"]]
+    assert all(len(some) == 1 and some[0] > 200 for some in peaks)
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 1.3])
+def test_the_power_of_growth_is_found_in_its_figures(power):
+    from engine.experiments.bench_growth import exponent
+
+    sizes = [0.1, 0.3, 1.0, 3.0]
+    assert exponent(sizes, [5 * size**power for size in sizes]) == pytest.approx(power)
+
+
+def test_a_contender_in_another_process_tells_its_own_seconds(folder, spark):
+    contest = Contest(Options(rounds=1, folder=folder, spark=spark), spark)
+    contest.hold([Entry("elsewhere", lambda out: {"seconds": 0.25, "peak_mb": 12.0})])
+    found = contest.report.contenders["elsewhere"]
+    assert (found.seconds, found.peak_mb) == ([0.25], [12.0])
+    contest.skip("Bonobo", "it cannot be imported")
+    assert contest.report.facts["Bonobo"] == "skipped: it cannot be imported"
+    contest.at_most("quick enough", "elsewhere", "elsewhere", 1.0)
+    assert contest.report.claims == {"quick enough": True}
+
+
 @pytest.mark.slow
 def test_trees_compares_granularities_with_sql(folder, spark):
     data = check_shape(report_of("trees", folder, spark))
@@ -177,3 +249,15 @@ def test_overhead_reports_units_activations_and_telemetry(folder, spark):
     assert data["contenders"]["telemetry on"]["activations"] > 50
     assert data["facts"]["milliseconds per activation"] > 0
     assert "milliseconds per node, operator" in data["facts"]
+
+
+# ---------------------------------------------------------------- commands
+
+
+@pytest.mark.slow
+def test_commands_answers_for_each_command_beside_python_itself(folder):
+    report = find("commands")(Options(rounds=1, scale=SMALL, folder=folder))
+    data = json.loads(json.dumps(report.as_dict()))
+    assert {"python -c pass", "--help", "check", "plan", "history"} <= data["contenders"].keys()
+    assert all(value > 1 for value in data["ratios"].values())
+    assert len(data["claims"]) == len(data["contenders"]) - 1

@@ -45,6 +45,14 @@ def test_a_planning_experiment_writes_its_tables_charts_and_claims(name, tmp_pat
         assert ElementTree.parse(picture).getroot().tag.endswith("svg")
 
 
+def test_a_scale_is_for_experiments_that_have_one(tmp_path):
+    done = papilio_here("experiment", "plan-fig6", "--scale", "2", home=tmp_path)
+    assert done.returncode == 2
+    assert "`plan-fig6` has no scale" in done.stderr
+    smaller = find("schedule-fig8")(Options(quick=True, scale=0.1)).tables[0].rows
+    assert sorted({row[1] for row in smaller}) == pytest.approx([0.025, 0.05, 0.1])
+
+
 @pytest.mark.parametrize(("name", "published"), [("plan-fig6", FIG_6), ("plan-fig9", FIG_9)])
 def test_the_published_tables_are_reproduced(name, published):
     report = find(name)(Options(quick=True))

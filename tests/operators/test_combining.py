@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import io
 from typing import Any
 
 import duckdb
@@ -10,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from engine.model.operator import Category, Inputs, Place, Role, check_texts
+from engine.spark import tools
 from tests.operators.harness import Rows, by_key, findings, make, run
 
 
@@ -233,6 +236,51 @@ def test_a_lookup_in_parquet_reads_its_reference_itself(spark, tmp_path):
     ]  # fmt: skip
     assert lookup.category is Category.ROW_SYNCHRONIZED
     assert lookup.role is Role.ACTIVITY
+
+
+@pytest.mark.parametrize("on_duplicate", ["fail", "first"])
+def test_a_small_reference_is_gathered_so_that_its_keys_need_no_shuffle(spark, tmp_path, monkeypatch, on_duplicate):
+    spark.range(0, 1000, 1, 4).selectExpr("id", "id % 7 AS seventh").write.parquet(str(tmp_path / "known"))
+    main = spark.range(0, 1500).selectExpr("id AS number", "id * 2 AS twice")
+    settings = {
+        "keys": [{"main": "twice", "reference": "id"}],
+        "take": [{"column": "seventh", "default": -1}],
+        "on_duplicate": on_duplicate,
+    }
+    expected = by_key([(n, 2 * n, 2 * n % 7 if n < 500 else -1) for n in range(1500)])
+    place = Place(lambda text: tmp_path / text, lambda text: "")
+    plans = {}
+    for limit in (tools.GATHERED_BYTES, 0):
+        monkeypatch.setattr(tools, "GATHERED_BYTES", limit)
+        itself = make("parquet_lookup", path="known", **settings)
+        assert by_key(run(spark, itself, {"main": main}, folder=tmp_path)["out"]) == expected
+        lookup, reference = make("lookup", **settings), spark.read.parquet(str(tmp_path / "known"))
+        assert by_key(run(spark, lookup, {"main": main, "reference": reference})["out"]) == expected
+        for name, one, inputs in (("itself", itself, {}), ("reference", lookup, {"reference": [reference]})):
+            plans[name, limit > 0] = plan_of(tools.build(one, {"main": [main], **inputs}, spark, place))
+    for name in ("itself", "reference"):
+        assert "Coalesce 1" in plans[name, True]
+        assert "Exchange hashpartitioning" not in plans[name, True]
+        assert "Exchange hashpartitioning" in plans[name, False], "what is large stays spread out"
+
+
+def test_a_reference_that_is_gathered_still_stops_the_run_where_it_would_multiply_rows(spark, tmp_path):
+    spark.range(0, 100, 1, 4).selectExpr("id div 2 AS `a key`", "id").write.parquet(str(tmp_path / "known"))
+    lookup = make(
+        "parquet_lookup", path="known", keys=[{"main": "n", "reference": "a key"}], take=[{"column": "id"}],
+        condition="id <> 7 OR `a key` = 3",
+    )  # fmt: skip
+    with pytest.raises(Exception, match="the reference of a lookup has several rows for the key") as error:
+        run(spark, lookup, {"main": spark.range(10).selectExpr("id AS n")}, folder=tmp_path)
+    assert '{"a key":' in message_of(error)
+
+
+def plan_of(frame) -> str:
+    """The physical plan as Spark explains it."""
+    written = io.StringIO()
+    with contextlib.redirect_stdout(written):
+        frame.explain()
+    return written.getvalue()
 
 
 def test_a_lookup_in_parquet_is_checked_against_the_files_columns(tmp_path):

@@ -19,7 +19,7 @@ from engine.model.operator import Inputs, Place, port_frame
 from engine.model.types import UNKNOWN
 from engine.operators import _formats
 from engine.operators.files import CsvTarget
-from engine.spark.tools import build
+from engine.spark.tools import build, flat_parquet_columns
 from tests.operators.harness import by_key, findings, make, run
 
 
@@ -330,10 +330,34 @@ def test_parquet_of_other_programs_gives_spark_its_types(spark, tmp_path):
     parquet.write_table(old, tmp_path / "int96.parquet", use_deprecated_int96_timestamps=True)
     run(spark, make("parquet_source", path="t"), folder=tmp_path)  # the harness compares the types with Spark's
     run(spark, make("parquet_source", path="int96.parquet"), folder=tmp_path)
+    flat = {name: values for name, values in columns.items() if name not in ("ll", "m", "s")}
+    parquet.write_table(pa.table(flat), tmp_path / "flat.parquet")
+    assert flat_parquet_columns(tmp_path / "flat.parquet") is not None
+    run(spark, make("parquet_source", path="flat.parquet"), folder=tmp_path)  # the script lets Spark find the types
     parquet.write_table(pa.table({"u8": pa.array(["x"])}), folder / "b.parquet")
     assert make("parquet_source", path="t").drift(place_of(tmp_path)) == (
         f"{folder}/b.parquet: the column `u8` is of type `string`, in a.parquet `smallint`"
     )
+
+
+def test_spark_starts_no_job_to_find_the_columns_of_parquet_files(spark, tmp_path):
+    spark.range(10).selectExpr("id", "id AS `a.b c`").write.parquet(str(tmp_path / "t"))
+    context = spark.sparkContext
+    context.setJobGroup("finding-columns", "none is expected")
+    try:
+        built = build(make("parquet_source", path="t"), {}, spark, place_of(tmp_path))
+        assert port_frame(built, "out").columns == ["id", "a.b c"]
+        assert list(context.statusTracker().getJobIdsForGroup("finding-columns")) == []
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    assert flat_parquet_columns(tmp_path / "t") == {"id": "bigint", "a.b c": "bigint"}
+    assert flat_parquet_columns(tmp_path / "nowhere") is None
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 and then nothing")
+    assert flat_parquet_columns(tmp_path / "broken.parquet") is None, "Spark says what is wrong with it"
+    spark.sql("SELECT 1 a, array(1) b").write.parquet(str(tmp_path / "nested"))
+    assert flat_parquet_columns(tmp_path / "nested") is None
+    spark.sql("SELECT 1 a, 2024 year").write.partitionBy("year").parquet(str(tmp_path / "folders"))
+    assert flat_parquet_columns(tmp_path / "folders") is None
 
 
 def test_folders_that_name_a_value_add_a_column_of_unknown_type(spark, tmp_path):

@@ -20,7 +20,7 @@ R, ROW, SEMI, BLOCK, ROUTER = (
 
 
 def flow(kinds: dict[str, Kind], *edges: str) -> Flow:
-    return Flow(kinds, tuple((edge[0], edge[1]) for edge in edges))
+    return Flow.of(kinds, [(edge[0], edge[1]) for edge in edges])
 
 
 def test_ssb_q4_1_has_three_trees_of_eight_one_and_two_components():
@@ -73,40 +73,79 @@ def test_a_subflow_that_an_aggregate_leads_back_into_is_cut_where_it_comes_back(
 def flows(draw: st.DrawFn) -> Flow:
     """Random graphs in topological order, without two recordsets in a row."""
     size = draw(st.integers(1, 14))
-    kinds = {f"n{i}": draw(st.sampled_from(list(Kind))) for i in range(size)}
+    kinds = tuple(draw(st.sampled_from(list(Kind))) for _ in range(size))
     edges = []
     for i in range(size):
         for j in range(i + 1, size):
-            two_recordsets = kinds[f"n{i}"] is R and kinds[f"n{j}"] is R
+            two_recordsets = kinds[i] is R and kinds[j] is R
             if not two_recordsets and draw(st.integers(0, 3)) == 0:
-                edges.append((f"n{i}", f"n{j}"))
-    return Flow(kinds, tuple(edges))
+                edges.append((i, j))
+    return Flow(tuple(f"n{i}" for i in range(size)), kinds, tuple(edges))
+
+
+class Named:
+    """A flow by its names, as the definitions speak of it."""
+
+    def __init__(self, by_number: Flow) -> None:
+        names = by_number.names
+        self.kinds = dict(zip(names, by_number.kinds, strict=True))
+        self.edges = [(names[a], names[b]) for a, b in by_number.edges]
+        self.references = {(names[a], names[b]) for a, b in by_number.references}
+        self.successors = {names[node]: by_number.named(after) for node, after in enumerate(by_number.successors)}
+        self.predecessors = {names[node]: by_number.named(before) for node, before in enumerate(by_number.predecessors)}
+
+    def is_boundary(self, node: str) -> bool:
+        return is_boundary(self.kinds[node])
+
+
+@given(flows())
+def test_a_flow_of_names_is_the_flow_of_their_numbers(plain):
+    named = Named(plain)
+    assert Flow.of(named.kinds, named.edges) == plain
+
+
+@given(flows())
+def test_readers_and_writers_stand_on_the_edges_of_recordsets_and_nowhere_else(plain):
+    before, after = Named(plain), Named(with_readers_and_writers(plain))
+    expected = set()
+    for source, target in before.edges:
+        if before.kinds[source] is R:
+            expected |= {(source, f"read {source} for {target}"), (f"read {source} for {target}", target)}
+        elif before.kinds[target] is R:
+            expected |= {(source, f"write {source} to {target}"), (f"write {source} to {target}", target)}
+        else:
+            expected.add((source, target))
+    assert sorted(after.edges) == sorted(expected)
+    assert {node: kind for node, kind in after.kinds.items() if node in before.kinds} == before.kinds
+    position = {node: number for number, node in enumerate(after.kinds)}
+    assert all(position[source] < position[target] for source, target in after.edges), "in topological order"
 
 
 @given(flows())
 def test_subflows_are_the_components_between_boundaries(plain):
-    graph_flow = with_readers_and_writers(plain)
-    found = break_into_subflows(graph_flow)
+    cut = with_readers_and_writers(plain)
+    found = break_into_subflows(cut)
+    graph_flow = Named(cut)
     members = [node for subflow in found.subflows for node in subflow.nodes]
     assert sorted(members) == sorted(graph_flow.kinds), "every node in exactly one subflow"
     # By the definition: take the boundaries out, and what hangs together is a subflow.
     graph = nx.Graph(graph_flow.edges)
     graph.add_nodes_from(graph_flow.kinds)
-    inner = graph.subgraph(node for node in graph if not is_boundary(graph_flow, node))
+    inner = graph.subgraph(node for node in graph if not graph_flow.is_boundary(node))
     components = [set(component) for component in nx.connected_components(inner)]
     for subflow in found.subflows:
-        if len(subflow.nodes) == 1 and is_boundary(graph_flow, subflow.nodes[0]):
+        if len(subflow.nodes) == 1 and graph_flow.is_boundary(subflow.nodes[0]):
             continue
-        assert not any(is_boundary(graph_flow, node) for node in subflow.nodes), "no boundary inside"
+        assert not any(graph_flow.is_boundary(node) for node in subflow.nodes), "no boundary inside"
         (whole,) = [component for component in components if component >= set(subflow.nodes)]
         if set(subflow.nodes) != whole:  # cut only where merging all of it would make it wait for itself
             assert comes_back(graph_flow, whole)
 
 
-def comes_back(graph_flow: Flow, component: set[str]) -> bool:
+def comes_back(graph_flow: Named, component: set[str]) -> bool:
     """Whether rows leave the component and come back to it, perhaps through other components."""
     graph = nx.Graph(graph_flow.edges)
-    inner = nx.Graph(graph.subgraph(node for node in graph if not is_boundary(graph_flow, node)))
+    inner = nx.Graph(graph.subgraph(node for node in graph if not graph_flow.is_boundary(node)))
     inner.add_nodes_from(node for node in graph_flow.kinds)
     zoom = {node: number for number, part in enumerate(nx.connected_components(inner)) for node in part}
     zoomed = nx.DiGraph((zoom[a], zoom[b]) for a, b in graph_flow.edges if zoom[a] != zoom[b])
@@ -116,8 +155,7 @@ def comes_back(graph_flow: Flow, component: set[str]) -> bool:
 
 @given(flows())
 def test_subflows_of_a_stratum_are_independent_and_stand_one_above_their_highest_provider(plain):
-    graph_flow = with_readers_and_writers(plain)
-    found = break_into_subflows(graph_flow)
+    found = break_into_subflows(with_readers_and_writers(plain))
     graph = nx.DiGraph(found.edges)
     graph.add_nodes_from(subflow.id for subflow in found.subflows)
     assert nx.is_directed_acyclic_graph(graph), "no subflow waits for itself"
@@ -151,8 +189,9 @@ def test_strata_are_those_of_the_paper_s_listing(plain):
 
 @given(flows())
 def test_subflows_hang_together_and_are_as_large_as_they_can_be(plain):
-    graph_flow = with_readers_and_writers(plain)
-    found = break_into_subflows(graph_flow)
+    cut = with_readers_and_writers(plain)
+    found = break_into_subflows(cut)
+    graph_flow = Named(cut)
     subflow_of = {node: subflow.id for subflow in found.subflows for node in subflow.nodes}
     graph = nx.Graph(graph_flow.edges)
     graph.add_nodes_from(graph_flow.kinds)
@@ -161,13 +200,13 @@ def test_subflows_hang_together_and_are_as_large_as_they_can_be(plain):
     zoomed = nx.DiGraph(found.edges)
     zoomed.add_nodes_from(subflow_of.values())
     for source, target in graph_flow.edges:
-        mergeable = not is_boundary(graph_flow, source) and not is_boundary(graph_flow, target)
+        mergeable = not graph_flow.is_boundary(source) and not graph_flow.is_boundary(target)
         if mergeable and subflow_of[source] != subflow_of[target]:  # then merging all of its kind would make a circle
             assert comes_back(graph_flow, set(nx.node_connected_component(_inner(graph, graph_flow), source)))
 
 
-def _inner(graph: nx.Graph, graph_flow: Flow) -> nx.Graph:
-    return graph.subgraph(node for node in graph if not is_boundary(graph_flow, node))
+def _inner(graph: nx.Graph, graph_flow: Named) -> nx.Graph:
+    return graph.subgraph(node for node in graph if not graph_flow.is_boundary(node))
 
 
 @st.composite
@@ -175,15 +214,14 @@ def flows_with_references(draw: st.DrawFn) -> Flow:
     """Random graphs in which some row-synchronized nodes with several inputs need all but one of them whole."""
     plain = draw(flows())
     references = set()
-    for node, kind in plain.kinds.items():
-        feeders = plain.predecessors[node]
-        if kind is ROW and len(feeders) > 1 and draw(st.booleans()):
+    for node, feeders in enumerate(plain.predecessors):
+        if plain.kinds[node] is ROW and len(feeders) > 1 and draw(st.booleans()):
             main = draw(st.sampled_from(feeders))
             references |= {(feeder, node) for feeder in feeders if feeder != main}
-    return Flow(plain.kinds, plain.edges, frozenset(references))
+    return Flow(plain.names, plain.kinds, plain.edges, frozenset(references))
 
 
-def algorithm_1(plain: Flow) -> tuple[dict[str, list[str]], set[tuple[str, str]]]:
+def algorithm_1(plain: Named) -> tuple[dict[str, list[str]], set[tuple[str, str]]]:
     """The paper's listing, literally, but for what it leaves out: every edge between trees, and references."""
     visited: set[str] = set()
     members: dict[str, list[str]] = {}
@@ -211,6 +249,7 @@ def algorithm_1(plain: Flow) -> tuple[dict[str, list[str]], set[tuple[str, str]]
 @given(flows_with_references())
 def test_execution_trees_are_those_of_algorithm_1(plain):
     trees = execution_trees(plain)
+    plain = Named(plain)
     members, edges = algorithm_1(plain)
     assert [(tree.root, list(tree.nodes)) for tree in trees.trees] == list(members.items())
     root = {tree.id: tree.root for tree in trees.trees}
@@ -220,6 +259,7 @@ def test_execution_trees_are_those_of_algorithm_1(plain):
 @given(flows_with_references())
 def test_rows_reach_every_node_of_a_tree_from_its_root_without_passing_a_reference_or_a_block_component(plain):
     trees = execution_trees(plain)
+    plain = Named(plain)
     members = [node for tree in trees.trees for node in tree.nodes]
     assert sorted(members) == sorted(plain.kinds), "every component in exactly one tree"
     graph = nx.DiGraph(edge for edge in plain.edges if edge not in plain.references)
@@ -232,13 +272,15 @@ def test_rows_reach_every_node_of_a_tree_from_its_root_without_passing_a_referen
 
 
 def test_a_lookup_is_in_the_tree_of_its_main_rows_although_its_reference_comes_first():
-    plain = Flow({"a": R, "b": R, "l": ROW, "w": R}, (("a", "l"), ("b", "l"), ("l", "w")), frozenset({("a", "l")}))
+    edges = [("a", "l"), ("b", "l"), ("l", "w")]
+    plain = Flow.of({"a": R, "b": R, "l": ROW, "w": R}, edges, references=[("a", "l")])
     assert [tree.nodes for tree in execution_trees(plain).trees] == [("a",), ("b", "l", "w")]
 
 
 @given(flows())
 def test_execution_trees_cover_the_flow_and_hold_block_components_at_their_roots_only(plain):
     trees = execution_trees(plain)
+    plain = Named(plain)
     members = [node for tree in trees.trees for node in tree.nodes]
     assert sorted(members) == sorted(plain.kinds)
     graph = nx.DiGraph(plain.edges)

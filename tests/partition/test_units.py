@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from engine.model.binding import Bound
 from engine.model.operator import Category, Role
 from engine.partition.flow import flow_of, is_reference
+from engine.partition.granularity import Granularity
 from engine.partition.trees import execution_trees
-from engine.partition.units import Granularity, Part, divide, memory_intensive
+from engine.partition.units import Part, divide, memory_intensive
 from engine.schedule.build import pack_units
 from engine.schedule.graph import ScheduleGraph, Work
 from tests.partition.workflows import (

@@ -306,6 +306,21 @@ def test_a_damaged_log_is_read_up_to_the_damage(tmp_path: Path, bad: bytes) -> N
     assert recording.read() == 0
 
 
+def test_a_unit_that_finishes_before_the_event_of_its_last_turn_has_no_turn_more() -> None:
+    recording = RunRecording(Path("log"))
+    turn = {"activation": 1, "unit": "a", "step": "process", "packs_in": 1, "rows_in": 7, "packs_out": 1, "rows_out": 5}
+    recording.feed(lines([
+        begun(units={"a": {"nodes": ["a"], "reads": [], "work": "stream"}}),
+        {"event": "unit-decided", "time": 1001.0, "unit": "a", "activation": 1, "candidates": []},
+        {"event": "unit-started", "time": 1001.0, "unit": "a"},
+        {"event": "unit-finished", "time": 1003.0, "unit": "a", "seconds": 2.0, "rows": 5},
+        {"event": "unit-activated", "time": 1003.0, **turn, "seconds": 1.9},
+    ]))  # fmt: skip
+    unit = recording.state().units["a"]
+    assert (unit.state, unit.turns, unit.rows_in, unit.rows_out) == (State.FINISHED, 1, 7, 5)
+    assert recording.lanes[0]["begin"].tolist() == [1.0]
+
+
 def test_events_that_nobody_knows_are_skipped_and_counted() -> None:
     recording = RunRecording(Path("log"))
     recording.feed(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.errors import BadInput
 from engine.model.operator import Role
-from engine.partition.units import Granularity
+from engine.partition.granularity import Granularity
 from engine.plan.rows import Recorded, rows_of
 from engine.schedule.build import pack_units
 from engine.schedule.costs import (

@@ -148,7 +148,7 @@ def test_what_a_sorter_makes_is_used_and_told(run, spark, data, store, executed,
 
 def test_rows_that_travel_in_packs_have_implementations_but_no_sorters(run, data, tmp_path):
     from engine.errors import BadInput
-    from engine.partition.units import Granularity
+    from engine.partition.granularity import Granularity
 
     packs = ScheduleSettings(granularity=Granularity.SUBFLOW)
     with pytest.raises(BadInput, match="rows that travel in packs"):

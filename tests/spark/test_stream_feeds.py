@@ -28,7 +28,7 @@ class Folder:
         self.path.mkdir(exist_ok=True)
         self.store = TableStore(tmp_path / "t", "ts", 60_000_000)
         self.said: list[str] = []
-        stream = make("folder_stream", path="in", columns=COLUMNS, check_s=0.01, **settings)
+        stream = make("folder_stream", path="in", columns=COLUMNS, check_s=0.01, **{"settle_s": 0, **settings})
         self.feed = feed_of(
             stream, Place(lambda text: tmp_path / text, str), self.store, SCHEMA, "ts", NOW, self.said.append
         )
@@ -117,6 +117,24 @@ def test_a_file_that_is_still_being_written_is_not_put_aside(folder):
     assert folder.store.quarantined() == []
     folder.put("half.csv", "ts,n\n2026-01-01T00:00:02Z,2\n", age_s=0)
     assert len(folder.poll()) == 1
+
+
+def test_a_file_that_changes_after_it_was_taken_is_put_aside(folder):
+    folder.put("a.csv", "ts,n\n2026-01-01T00:00:02Z,2\n")
+    folder.publish(folder.poll())
+    folder.put("a.csv", "ts,n\n2026-01-01T00:00:02Z,2\n2026-01-01T00:00:03Z,3\n", age_s=5)
+    assert folder.poll() == [], "its first record would be loaded twice"
+    assert "it changed after it was taken; a stream only adds files" in folder.said[0]
+    assert len(folder.store.quarantined()) == 1
+
+
+def test_a_file_is_taken_once_it_has_settled(tmp_path):
+    made = Folder(tmp_path, settle_s=60)
+    made.put("a.csv", "ts,n\n2026-01-01T00:00:02Z,2\n", age_s=5)
+    assert made.poll() == []
+    made.put("a.csv", "ts,n\n2026-01-01T00:00:02Z,2\n", age_s=90)
+    assert len(made.poll()) == 1
+    made.store.close()
 
 
 def test_a_record_from_the_future_does_not_move_the_edge(folder):

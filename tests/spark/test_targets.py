@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
 import subprocess
 import sys
+import time
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 
 from engine.errors import BadInput, EnvironmentProblem, RunFailed
 from engine.model.operator import Place
+from engine.spark import targets
 from engine.spark.script import Code, ScriptTools, frame, source
 from engine.spark.targets import JOURNAL, Journal, delivery, from_record, recover
 from tests.operators.harness import by_key, make
@@ -288,6 +291,32 @@ def test_a_full_disk_leaves_the_old_target(spark, tmp_path):
         assert os.listdir(disk) == ["t"]
     finally:
         subprocess.run(["umount", "--lazy", disk], check=True)  # Spark may still hold the file it could not write
+
+
+def staged_by_hand(folder: Path, run: str):
+    made = delivery(make("parquet_target", path="t"), "node", place_of(folder), run)
+    (made.staged / "rows").mkdir(parents=True)
+    (made.staged / "rows" / "part-0.parquet").write_bytes(b"PAR1")
+    made._mark_ready(made.staged / "rows", None)
+    return made
+
+
+def test_all_of_it_is_on_the_disk_before_the_commit_also_what_a_killed_run_had_staged(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(targets, "_sync", lambda path: (time.sleep(0.02), synced.append(path.name)))
+    made = staged_by_hand(tmp_path, "r1")
+    made.check()
+    assert synced == ["part-0.parquet", "rows", "ready", made.staged.name]
+
+
+def test_a_disk_that_turns_out_full_when_rows_reach_it_stops_the_run_before_the_commit(tmp_path, monkeypatch):
+    def full(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(targets, "_sync", full)
+    with pytest.raises(EnvironmentProblem, match="the disk is full: there is no room for"):
+        staged_by_hand(tmp_path, "r1").check()
+    assert not (tmp_path / "t").exists()
 
 
 # ---------------------------------------------------------------- the journal

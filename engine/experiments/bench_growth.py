@@ -1,0 +1,195 @@
+"""What becomes of time and memory as the data and the workflow grow.
+
+Data: two shipped workflows at four scales, three times as much each time. Seconds are of one warm session; memory is
+the peak of all processes of a run of its own, for a session never gives back what an earlier run took.
+Nodes: generated butterflies of 10 to 300 nodes over little data, so that what is left is the cost of a node; and lines
+of as many nodes, bound and compiled without being run.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from engine.experiments.bench import Contender, Options, Report
+from engine.experiments.contest import ENDING, SHIPPED, Contest, Entry, contest
+from engine.experiments.data import TPCH_SMALLEST_SCALE, generate_tpch
+from engine.experiments.generate import Shape, generate
+from engine.experiments.measure import measure
+from engine.model.binding import Bound, bind
+from engine.model.file import load, save
+from engine.operators import catalogue
+
+SCALE = 3.0  # the largest
+ROUNDS = 2
+SHARES = (1 / 30, 1 / 10, 1 / 3, 1.0)
+WORKFLOWS = {"fig1": ("partsupp", "supplier"), "fork": ("lineitem",)}
+NODES = (10, 30, 100, 300)
+NODE_SCALE = 0.001
+SEED = 3
+EXPONENT = 1.1
+FLAT = 1.25  # so much more may a node cost among ten times as many: less is not told from noise
+
+
+def benchmark(options: Options) -> Report:
+    """Time and peak memory as the data grow from 0.1 to 3 and the workflows from 10 to 300 nodes."""
+    top = options.scale or SCALE
+    scales = sorted({max(float(f"{top * share:.2g}"), TPCH_SMALLEST_SCALE) for share in SHARES})
+    tables = sorted({table for some in WORKFLOWS.values() for table in some})
+    for scale in scales:
+        options.say(f"TPC-H scale {scale:g}: {', '.join(tables)}")
+        generate_tpch(options.folder / f"growth-{scale:g}", scale, tables=tables)
+    small = options.folder / f"tpch-{NODE_SCALE:g}"
+    generate_tpch(small, NODE_SCALE)
+    with contest(options) as here:
+        here.report.facts |= {"scales": scales, "nodes": list(NODES), "scale under the nodes": NODE_SCALE}
+        _nodes(here, small)
+        for workflow in WORKFLOWS:
+            here.hold(list(_by_scale(here, workflow, scales)))
+            _judge_data(here.report, workflow, scales)
+    for workflow in WORKFLOWS:  # the session is closed: its memory is not theirs
+        _memory(options, here.report, workflow, scales)
+    return here.report
+
+
+# ---------------------------------------------------------------- data
+
+
+def _name(workflow: str, scale: float) -> str:
+    return f"{workflow}, scale {scale:g}"
+
+
+def _by_scale(here: Contest, workflow: str, scales: Sequence[float]) -> Iterator[Entry]:
+    for scale in scales:
+        name = _name(workflow, scale)
+        yield Entry(name, here.papilio(workflow, here.folder / f"growth-{scale:g}"), answer=name)
+
+
+def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
+    """The power of the size that the seconds grow with: the slope of the line through both logarithms."""
+    xs, ys = [math.log(size) for size in sizes], [math.log(value) for value in seconds]
+    x, y = sum(xs) / len(xs), sum(ys) / len(ys)
+    return sum((one - x) * (other - y) for one, other in zip(xs, ys, strict=True)) / sum((one - x) ** 2 for one in xs)
+
+
+def _judge_data(report: Report, workflow: str, scales: Sequence[float]) -> None:
+    found = [scale for scale in scales if report.finished(_name(workflow, scale))]
+    text = f"{workflow}: time grows with the data by a power of at most {EXPONENT:g}, also between the two largest"
+    if len(found) < 2:
+        report.claim(text, False, "not measured")
+        return
+    seconds = [report.contenders[_name(workflow, scale)].median for scale in found]
+    whole, last = exponent(found, seconds), exponent(found[-2:], seconds[-2:])
+    report.claim(
+        text, max(whole, last) <= EXPONENT,
+        f"power {whole:.2f} over all, {last:.2f} from scale {found[-2]:g} to {found[-1]:g}; "
+        + ", ".join(f"{scale:g}: {value:.2f} s" for scale, value in zip(found, seconds, strict=True)),
+    )  # fmt: skip
+
+
+def _memory(options: Options, report: Report, workflow: str, scales: Sequence[float]) -> None:
+    """Each size in processes of its own, once; their peak replaces that of the shared session."""
+    peaks = {}
+    for scale in scales:
+        options.say(f"memory: {_name(workflow, scale)}")
+        contender = report.contenders[_name(workflow, scale)]
+        contender.peak_mb = []
+        out = options.folder / "memory"
+        shutil.rmtree(out, ignore_errors=True)
+        command = [
+            sys.executable, "-m", "engine", "run", str(SHIPPED / f"{workflow}{ENDING}"), "--json",
+            "--param", f"data_folder={options.folder / f'growth-{scale:g}'}", "--param", f"warehouse_folder={out}",
+        ]  # fmt: skip
+        done = measure(command, environment={**os.environ, "PAPILIO_HOME": str(out), "PAPILIO_STORE": ""})
+        shutil.rmtree(out, ignore_errors=True)
+        if done.code:
+            report.facts[f"memory of {_name(workflow, scale)}"] = f"exit {done.code}: {done.errors.strip()[-300:]}"
+        else:
+            contender.peak_mb.append(done.peak_mb)
+            peaks[scale] = done.peak_mb
+    if len(peaks) > 1:
+        report.facts[f"{workflow}: power of the data that the peak memory grows with"] = round(
+            exponent(list(peaks), list(peaks.values())), 2
+        )
+
+
+# ---------------------------------------------------------------- nodes
+
+
+def _nodes(here: Contest, data: Path) -> None:
+    files = {
+        (shape, count): _file(here.folder, shape, count) for shape in (Shape.BUTTERFLY, Shape.LINE) for count in NODES
+    }
+    parameters = {"data_folder": str(data)}
+    here.hold(
+        [
+            Entry(f"run {count} nodes", here.workflow(files[Shape.BUTTERFLY, count], parameters), answer=f"{count}")
+            for count in NODES
+        ]
+    )
+    for count in NODES:
+        file = files[Shape.LINE, count]
+        _timed(here, f"bind {count} nodes", partial(_bound, file, data))
+        _timed(here, f"compile {count} nodes", partial(_compile, here, _bound(file, data)))
+    for what in ("run", "bind", "compile"):
+        _judge_nodes(here.report, what)
+
+
+def _file(folder: Path, shape: Shape, count: int) -> Path:
+    file = folder / f"growth-{shape.value}-{count}{ENDING}"
+    save(generate(count, shape, SEED), file)
+    return file
+
+
+def _bound(file: Path, data: Path) -> Bound:
+    return bind(load(file), catalogue(), parameters={"data_folder": str(data), "warehouse_folder": str(data / "out")})
+
+
+def _compile(here: Contest, bound: Bound) -> None:
+    from engine.partition.fused import fuse
+    from engine.spark.compile import Compiler
+
+    def nothing_held(unit: Any, node: str, port: str) -> Any:
+        raise AssertionError("a line is one unit")
+
+    plan = fuse(bound)
+    compiler = Compiler(bound, plan, here.spark, bound.place(os.environ), nothing_held)
+    for unit in plan.units:
+        compiler.compile(unit)
+
+
+def _timed(here: Contest, name: str, work: Callable[[], object]) -> None:
+    """A part of a run on its own, once to warm up and once for each round."""
+    here.options.say(name)
+    contender = here.report.contenders.setdefault(name, Contender())
+    try:
+        for number in range(here.options.rounds + 1):
+            begun = time.perf_counter()
+            work()
+            if number:
+                contender.seconds.append(time.perf_counter() - begun)
+    except Exception as error:
+        contender.failed = f"{type(error).__name__}: {error}"[:300]
+
+
+def _judge_nodes(report: Report, what: str) -> None:
+    found = [count for count in NODES if report.finished(f"{what} {count} nodes")]
+    each = {count: 1000 * report.contenders[f"{what} {count} nodes"].median / count for count in found}
+    text = f"{what}: a node costs at most {FLAT:g} times as much among {NODES[-1]} as among {NODES[1]}"
+    if NODES[1] not in each or NODES[-1] not in each:
+        report.claim(text, False, "not measured")
+        return
+    for fewer, more in pairwise(found):
+        report.ratios[f"{what}: a node among {more} / among {fewer}"] = each[more] / each[fewer]
+    report.claim(
+        text, each[NODES[-1]] / each[NODES[1]] <= FLAT,
+        ", ".join(f"{count} nodes: {ms:.2f} ms each" for count, ms in each.items()),
+    )  # fmt: skip

@@ -1,0 +1,93 @@
+"""Results that are kept: the report of a benchmark or an experiment, with the machine and what else it was doing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+KINDS = ("bench", "experiment")
+
+
+@dataclass
+class Kept:
+    """One result: what was run, when, how long it took, on what machine, and the report as its JSON has it."""
+
+    kind: str
+    name: str
+    report: dict[str, Any]
+    at: str = ""
+    seconds: float = 0.0
+    machine: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    charts: list[str] = field(default_factory=list)  # SVG documents
+
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        return f"{self.kind}-{self.name}.json"
+
+
+def machine() -> dict[str, Any]:
+    """What a figure depends on that is not in the code."""
+    import psutil
+
+    def version(package: str) -> str | None:
+        try:
+            return metadata.version(package)
+        except metadata.PackageNotFoundError:
+            return None
+
+    return {
+        "cores": psutil.cpu_count() or 1,
+        "memory_gb": round(psutil.virtual_memory().total / 2**30, 1),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "pyspark": version("pyspark"),
+    }
+
+
+def load_average() -> float:
+    """How many processes wanted a core, over the last minute."""
+    return round(os.getloadavg()[0], 2)
+
+
+@contextlib.contextmanager
+def clock(kept: Kept) -> Iterator[Kept]:
+    """Note when it began, how long it took, and what the machine was loaded with before and after."""
+    kept.at = datetime.now(UTC).isoformat(timespec="seconds")
+    kept.machine = {**machine(), "load_before": load_average()}
+    begun = time.monotonic()
+    yield kept
+    kept.seconds = round(time.monotonic() - begun, 1)
+    kept.machine["load_after"] = load_average()
+
+
+def keep(kept: Kept, folder: Path) -> Path:
+    """Write a result down, in place of the last one of its name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / kept.file
+    unfinished = file.with_suffix(".new")
+    unfinished.write_text(json.dumps(vars(kept), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    unfinished.replace(file)
+    return file
+
+
+def kept_in(folder: Path) -> dict[tuple[str, str], Kept]:
+    """All results of a folder by kind and name; a file that is none is left out."""
+    found = {}
+    for file in sorted(folder.glob("*.json")) if folder.is_dir() else []:
+        with contextlib.suppress(ValueError, TypeError, OSError):
+            data: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            one = Kept(**data)
+            if one.kind in KINDS:
+                found[one.kind, one.name] = one
+    return found

@@ -1,0 +1,142 @@
+"""`papilio results`: results are kept, run one after the other whatever becomes of each, and shown on one page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from engine.errors import BadInput
+from engine.experiments import results
+from engine.experiments.bench import Contender, Report
+from engine.experiments.kept import Kept, clock, keep, kept_in
+from engine.experiments.svg import Measured, draw_measured
+from tests.end_to_end.helpers import papilio_here
+
+
+def bench_result(name="ssb", load=0.1) -> Kept:
+    report = Report({"papilio": Contender([1.0, 1.2, 1.1], [900.0]), "a | b": Contender(failed="OSError: no room")})
+    report.claim("papilio is quick", False, "papilio / Spark SQL = 1.30")
+    report.facts["cores"] = 2
+    report.identical = True
+    kept = Kept("bench", name, report.as_dict(), options={"rounds": 3, "scale": None})
+    with clock(kept):
+        pass
+    kept.machine["load_before"] = load
+    return kept
+
+
+def experiment_result() -> Kept:
+    claims = [
+        {"claim": "it is linear", "verdict": "reproduced", "figures": "1.02"},
+        {"claim": "eight are best", "verdict": "not reproducible here", "figures": "this machine has 2 cores"},
+    ]
+    report = {"title": "Figure 12", "tables": {"t": [{"x": 1, "y": 2.5}, {"x": 2, "y": None}]}, "claims": claims}
+    picture = draw_measured("t", "s", [Measured("a", 1, 1, 1)])
+    return Kept("experiment", "caching-fig12", report, charts=[picture, picture])
+
+
+def test_a_result_is_read_back_as_it_was_kept_and_the_next_one_takes_its_place(tmp_path):
+    first, second = bench_result(load=0.1), bench_result(load=0.2)
+    keep(first, tmp_path)
+    keep(second, tmp_path)
+    keep(experiment_result(), tmp_path)
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "other.json").write_text('{"a": 1}')
+    found = kept_in(tmp_path)
+    assert list(found) == [("bench", "ssb"), ("experiment", "caching-fig12")]
+    assert found["bench", "ssb"] == second
+    assert found["bench", "ssb"].machine["cores"] >= 1
+    assert kept_in(tmp_path / "nowhere") == {}
+
+
+def test_the_page_shows_every_verdict_with_its_figures_and_says_on_what_machine(tmp_path):
+    for kept in (bench_result("ssb", load=0.1), bench_result("etl", load=7.5), experiment_result()):
+        keep(kept, tmp_path / "results")
+    page = tmp_path / "help" / "results.md"
+    page.parent.mkdir()
+    written = results.write_page(tmp_path / "results", page, page.parent / "pictures")
+    text = page.read_text()
+    assert "| bench ssb | **does not hold** | papilio is quick | papilio / Spark SQL = 1.30 |" in text
+    assert "| experiment caching-fig12 | not reproducible here | eight are best | this machine has 2 cores |" in text
+    assert "| papilio | 1.1 | 18 % | - | 900 |  |" in text
+    assert "| a \\| b | - | - | - | - | OSError: no room |" in text, "a failed contender has its reason"
+    assert "Not quiet" in text
+    assert "busy for a minute: etl." in text, "only what ran on a busy machine"
+    assert "load 7.5 before" in text
+    pictures = [file for file in written if file.suffix == ".svg"]
+    assert len(pictures) == 4
+    for picture in pictures:
+        assert f"(pictures/{picture.name})" in text
+        assert ElementTree.parse(picture).getroot().tag.endswith("svg")
+    stale = page.parent / "pictures" / "stale.svg"
+    stale.write_text("<svg/>")
+    results.write_page(tmp_path / "results", page, page.parent / "pictures")
+    assert not stale.exists()
+
+
+def test_a_page_of_nothing_is_refused(tmp_path):
+    with pytest.raises(BadInput, match="no results are kept in"):
+        results.write_page(tmp_path, tmp_path / "results.md", tmp_path)
+
+
+def test_one_that_fails_or_takes_too_long_does_not_stop_the_rest(tmp_path):
+    codes = {
+        "good": "pass",
+        "full": "import sys; sys.exit('no room left on the disk')",
+        "slow": "import time; time.sleep(30)",
+        "last": "pass",
+    }
+    said: list[str] = []
+    todo = [results.Task("bench", name, 3.0 if name == "good" else None) for name in codes]
+    ran = list(results.run_all(todo, lambda task: [sys.executable, "-c", codes[task.name]], said.append, 3.0))
+    assert [one.task.name for one in ran] == list(codes)
+    assert [one.failed for one in ran] == [
+        None, "it ended with 1: no room left on the disk", "it was not done after 3 s", None,
+    ]  # fmt: skip
+    assert said[0] == "bench good: about 3 s"
+    assert said[2] == "bench full: how long is not known yet"
+    (missing,) = results.run_all([results.Task("bench", "x")], lambda task: ["/nowhere/python"], said.append)
+    assert "nowhere" in (missing.failed or "")
+
+
+def test_names_choose_what_runs_and_a_wrong_one_gets_the_near_one(tmp_path):
+    keep(bench_result(), tmp_path)
+    assert [(task.title, task.last_seconds is None) for task in results.tasks(tmp_path, ["ssb", "bench ssb"])] == [
+        ("bench ssb", False)
+    ]
+    every = results.tasks(tmp_path)
+    assert {"bench growth", "bench etl", "experiment caching-fig17"} <= {task.title for task in every}
+    assert results.tasks(tmp_path, ["experiment"]) == [task for task in every if task.kind == "experiment"]
+    with pytest.raises(BadInput, match="no benchmark and no experiment `growht`; did you mean `growth`"):
+        results.tasks(tmp_path, ["growht"])
+
+
+def test_the_command_runs_keeps_lists_and_writes_the_page(tmp_path):
+    at = ("--folder", tmp_path / "results")
+    page = tmp_path / "help" / "results.md"
+    done = papilio_here("experiment", "plan-fig9", "--quick", "--keep", tmp_path / "results", home=tmp_path)
+    assert done.returncode == 0, done.stderr
+    listed = json.loads(papilio_here("results", "--list", "--json", *at, home=tmp_path).stdout)
+    assert [one["name"] for one in listed if one["last_seconds"] is not None] == ["plan-fig9"]
+    answer = json.loads(papilio_here("results", "--json", "--to", page, *at, home=tmp_path).stdout)
+    assert answer["failed"] == {}
+    assert answer["pictures"] >= 1
+    assert "### plan-fig9" in page.read_text()
+    wrong = papilio_here("results", "plan-fig99", *at, home=tmp_path)
+    assert wrong.returncode == 2
+
+
+def test_bars_are_as_long_as_their_values_and_stay_in_the_picture():
+    values = [
+        Measured("short", 1.0, 0.5, 2.0),
+        Measured("a name that is much longer than there is room for it here" * 2, 4.0, 4.0, 4.0),
+    ]
+    root = ElementTree.fromstring(draw_measured("a < b", "s", values))
+    space = "{http://www.w3.org/2000/svg}"
+    bars = [float(rect.get("width", "0")) for rect in root.iter(f"{space}rect")][1:]
+    assert bars[1] == pytest.approx(4 * bars[0], rel=0.01)
+    assert all(float(line.get("x2", "999")) <= 720 for line in root.iter(f"{space}line"))
+    ElementTree.fromstring(draw_measured("nothing", "s", []))
