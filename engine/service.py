@@ -236,7 +236,9 @@ class Service:
         try:
             with self._lent(request):
                 self.tell("state", state="busy")
-                request.start(bound, control=control, begun=begun)
+                summary = request.start(bound, control=control, begun=begun)
+            if not names:  # it had been killed while its targets changed, and only they had to be brought forward
+                begun(summary["run"], Path(summary["folder"]))
         except RunCancelled as error:
             status, message = "cancelled", str(error)
         except PapilioError as error:
@@ -247,7 +249,7 @@ class Service:
         if names:
             self.tell("run-ended", id=id_, run=names["run"], status=status, message=message)
         else:
-            self.tell("failed", id=id_, message=message)
+            self.tell("cancelled" if status == "cancelled" else "failed", id=id_, message=message)
 
     @contextlib.contextmanager
     def _lent(self, request: Any) -> Iterator[None]:
