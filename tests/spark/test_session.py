@@ -300,7 +300,7 @@ def test_every_documented_form_of_master_is_taken(master: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "master", ["", "yarn", "local[0]", "local[x]", "local-cluster[2]", "spark://", "sc://host", "sail"]
+    "master", ["", "mesos://host", "local[0]", "local[x]", "local-cluster[2]", "spark://", "k8s://", "sails"]
 )
 def test_another_master_is_refused_with_the_forms_there_are(master: str) -> None:
     with pytest.raises(BadInput, match=r"local-cluster\[workers,cores,MB\]"):
