@@ -21,7 +21,6 @@ def command(
     """Say what is wrong with a workflow, and the schema of every port. Starts nothing."""
     from engine.model.operator import Source, Target
     from engine.model.problems import Problem
-    from engine.partition.tables import cut, is_streaming
 
     bound = given.open()
     if not bound.errors:
@@ -35,8 +34,11 @@ def command(
                     reason = operator.drift(paths)
                 if reason:
                     bound.problems.append(Problem(reason, node))
-        if is_streaming(bound):
-            bound.problems.extend(cut(bound)[1])
+        if any(operator.family == "streams" for operator in bound.operators.values()):
+            from engine.partition.tables import cut, is_streaming
+
+            if is_streaming(bound):
+                bound.problems.extend(cut(bound)[1])
     if as_json:
         print_json(
             {

@@ -1,7 +1,8 @@
 """The component manager: every operator by its name, ours and those of plugins.
 
 An operator is found because its class stands in a module of this folder, or because a package announces it
-under the entry point group `papilio.operators`. No list needs editing.
+under the entry point group `papilio.operators`. No list needs editing. A module of ours is loaded when one of its
+operators is asked for: most workflows need half of them, and loading takes longer than checking a workflow.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import importlib
 import importlib.metadata
 import importlib.util
 import pkgutil
+import re
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -27,18 +30,35 @@ class Catalogue(Mapping[str, type[Operator]]):
 
     def __init__(self) -> None:
         self._operators: dict[str, type[Operator]] = {}
+        self._waiting: dict[str, str] = {}  # names whose module is not loaded yet
+        self._loading = threading.RLock()
 
     def __getitem__(self, name: str) -> type[Operator]:
+        self._load(name)
         return self._operators[name]
 
     def __iter__(self) -> Iterator[str]:
+        for name in list(self._waiting):
+            self._load(name)
         return iter(sorted(self._operators))
 
     def __len__(self) -> int:
-        return len(self._operators)
+        return len(self._operators.keys() | self._waiting.keys())
+
+    def announce(self, module: str, names: Iterable[str]) -> None:
+        """Know the operators of a module before it is loaded."""
+        self._waiting |= dict.fromkeys(names, module)
+
+    def _load(self, name: str) -> None:
+        with self._loading:  # whoever comes meanwhile waits until the module is in
+            module = self._waiting.get(name)
+            if module is not None:
+                self._waiting = {known: home for known, home in self._waiting.items() if home != module}
+                self.add_module(importlib.import_module(module), module)
 
     def add(self, operator: type[Operator], origin: str) -> None:
         """Take an operator in; two of one name are a mistake that is named."""
+        self._load(operator.name)
         known = self._operators.get(operator.name)
         if known is not None and known is not operator:
             raise BadInput(
@@ -59,14 +79,28 @@ class Catalogue(Mapping[str, type[Operator]]):
                 self.add(value, origin)
 
 
+def names_in(module: str) -> list[str]:
+    """The operators that a module of ours defines, from its source; a name stands as the first line of its class."""
+    spec = importlib.util.find_spec(module)
+    try:
+        text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+    except (OSError, UnicodeDecodeError):
+        return []
+    return re.findall(r'^    name: ClassVar\[str\] = "(\w+)"', text, re.MULTILINE)
+
+
 @cache
 def catalogue() -> Catalogue:
     """All operators there are."""
     found = Catalogue()
     for info in pkgutil.iter_modules(__path__):
         if not info.name.startswith("_"):
-            module = importlib.import_module(f"{__name__}.{info.name}")
-            found.add_module(module, module.__name__)
+            module = f"{__name__}.{info.name}"
+            names = names_in(module)
+            if names:
+                found.announce(module, names)
+            else:  # its source is not there to be looked at
+                found.add_module(importlib.import_module(module), module)
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         origin = f"plugin {entry.name}"
         try:
