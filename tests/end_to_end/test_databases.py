@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import adbc_driver_postgresql.dbapi as postgres
+import pytest
 
 from tests.end_to_end.helpers import answer, papilio_here, snapshot, write
 
 
+@pytest.mark.slow
 def test_a_workflow_reads_one_postgresql_table_and_loads_another(spark, postgresql, tmp_path):
     uri = postgresql.dsn
     with postgres.connect(uri) as connection, connection.cursor() as cursor:

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from engine.operators import catalogue
-from tests.end_to_end.helpers import ROOT, WORKFLOWS, answer, environment_for, papilio
+from tests.end_to_end.helpers import ROOT, WORKFLOWS, answer, environment_for, papilio, papilio_here
 from tests.end_to_end.test_workflows import SHIPPED, bound_as, compare, data_of, planned, ssb  # noqa: F401 - fixtures
 
 RUNS = [
@@ -66,18 +66,25 @@ def test_every_operator_said_to_run_on_sail_gives_the_rows_of_its_tests_there():
     assert " passed" in done.stdout
 
 
+def refused_on_sail(name: str, data: Path, home: Path, *options: object) -> str:
+    """What is said before Sail is started."""
+    done = papilio_here(
+        "run", WORKFLOWS / f"{name}.butterfly.yaml", "--master", "sail", "--param", f"data_folder={data}",
+        "--param", f"warehouse_folder={home}/out", "--run-dir", home / "run", *options, home=home,
+    )  # fmt: skip
+    assert done.returncode == 2
+    return done.stderr
+
+
 def test_an_operator_that_sail_does_not_run_as_spark_does_is_refused_by_name(tpch, tmp_path):
     assert not catalogue()["date_dimension"].on_sail
-    done = run_on_sail("tpch_to_ssb", tpch, tmp_path)
-    assert done.returncode == 2
-    assert "node `calendar`: `date_dimension` is not known to give on Sail what it gives on Spark" in done.stderr
+    said = refused_on_sail("tpch_to_ssb", tpch, tmp_path)
+    assert "node `calendar`: `date_dimension` is not known to give on Sail what it gives on Spark" in said
     assert not (tmp_path / "out").exists()
 
 
 def test_row_packs_are_refused_on_sail(tpch, tmp_path):
-    done = run_on_sail("fig1", tpch, tmp_path, "--granularity", "operator")
-    assert done.returncode == 2
-    assert "row packs take classic Spark" in done.stderr
+    assert "row packs take classic Spark" in refused_on_sail("fig1", tpch, tmp_path, "--granularity", "operator")
 
 
 @pytest.mark.slow

@@ -74,18 +74,10 @@ def conserved(file, summary, granularity):
                 assert rows["rows_in"] == rows["rows_out"] + refused, node
 
 
-@settings(
-    max_examples=1, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck)
-)
-@given(case=cases)
-def test_random_workflows_in_packs_give_the_same_targets(case, spark, tpch):
-    check(case, spark, tpch)
-
-
 @pytest.mark.slow
 @settings(
     max_examples=30, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck)
 )
 @given(case=cases)
-def test_many_random_workflows_in_packs_give_the_same_targets(case, spark, tpch):
+def test_random_workflows_in_packs_give_the_same_targets(case, spark, tpch):
     check(case, spark, tpch)
