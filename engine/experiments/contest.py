@@ -21,6 +21,7 @@ import psutil
 
 import workflows
 from engine.errors import BadInput
+from engine.experiments.apart import Apart
 from engine.experiments.bench import Contender, Options, Report
 from engine.experiments.measure import watched
 from engine.partition.granularity import Granularity
@@ -59,6 +60,7 @@ class Contest:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.store = str(self.folder / "store.sqlite")
         self.report.facts |= {"cores": psutil.cpu_count() or 1, "rounds": self.options.rounds}
+        self._apart: list[Apart] = []
 
     # -- contenders
 
@@ -117,6 +119,18 @@ class Contest:
             }
 
         return run
+
+    def apart(self, module: str, *arguments: object, environment: Mapping[str, str] | None = None) -> Apart:
+        """A module that answers from a process of its own, which ends with the contest."""
+        log = self.folder / f"apart-{len(self._apart)}.log"
+        made = Apart(f"engine.experiments.{module}", [str(one) for one in arguments], log, environment)
+        self._apart.append(made)
+        return made
+
+    def close(self) -> None:
+        """End the processes of those who run apart."""
+        for one in self._apart:
+            one.close()
 
     def skip(self, name: str, reason: str) -> None:
         """A contender that cannot take part; the report says why."""
@@ -223,14 +237,16 @@ def _turned(entries: Sequence[Entry], by: int) -> list[Entry]:
 def contest(options: Options) -> Iterator[Contest]:
     """A contest on the session that is open already, or on one of its own."""
     if options.spark is not None:
-        yield Contest(options, options.spark)
+        with contextlib.closing(Contest(options, options.spark)) as here:
+            yield here
         return
     from engine.spark.session import SparkSettings, close_session, open_session
 
     options.say("starting Spark")
     spark = open_session(SparkSettings(log=_spark_log(options.folder)))
     try:
-        yield Contest(options, spark)
+        with contextlib.closing(Contest(options, spark)) as here:
+            yield here
     finally:
         close_session(spark)
 

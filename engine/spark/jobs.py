@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -20,15 +22,19 @@ class JobWatch:
 
     def __init__(self, spark: SparkSession, run: str) -> None:
         self._prefix = f"{run}/"
-        self._store: Any = spark.sparkContext._jsc.sc().statusStore()
-        listed = self._store.jobsList(None)
-        self._next = max((listed.apply(at).jobId() for at in range(listed.size())), default=-1) + 1
+        context: Any = spark.sparkContext._jsc.sc()
+        self._store = context.statusStore()
+        self._scheduler = context.dagScheduler()
+        # As Spark's own REST service writes them: one question for all that is known of a job, not one for each field.
+        jvm: Any = spark.sparkContext._jvm
+        self._writer = jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
+        self._next = self._scheduler.numTotalJobs()
         self._open: dict[int, tuple[Any, ...]] = {}  # jobs under way, as they were last told
 
     def poll(self) -> list[SparkJob]:
         """What is new since the last look."""
         told = []
-        for _ in range(MOST):
+        for _ in range(min(MOST, self._scheduler.numTotalJobs() - self._next)):
             if self._job(self._next) is None:
                 break
             self._open[self._next] = ()
@@ -45,36 +51,40 @@ class JobWatch:
                 told.append(event)
         return told
 
-    def _job(self, number: int) -> Any:
+    def _job(self, number: int) -> dict[str, Any] | None:
         try:
-            return self._store.job(number)
+            return self._known(self._store.job(number))
         except Exception:
             return None  # not there yet, or no longer
 
-    def _event(self, number: int, data: Any) -> SparkJob | None:
-        group = _option(data.jobGroup())
+    def _known(self, of: Any) -> dict[str, Any]:
+        known: dict[str, Any] = json.loads(self._writer.writeValueAsString(of))
+        return known
+
+    def _event(self, number: int, data: dict[str, Any]) -> SparkJob | None:
+        group = data.get("jobGroup")
         if group is None or not group.startswith(self._prefix):
             return None
         return SparkJob(
             job=number,
             unit=group.removeprefix(self._prefix),
-            status=str(data.status().toString()).lower(),
-            started=_seconds(data.submissionTime()),
-            ended=_seconds(data.completionTime()),
-            stages=[self._stage(data.stageIds().apply(at)) for at in range(data.stageIds().size())],
+            status=data["status"].lower(),
+            started=_seconds(data.get("submissionTime")),
+            ended=_seconds(data.get("completionTime")),
+            stages=[self._stage(stage) for stage in data["stageIds"]],
         )
 
     def _stage(self, number: int) -> dict[str, Any]:
         try:
-            stage = self._store.lastStageAttempt(number)
+            stage = self._known(self._store.lastStageAttempt(number))
         except Exception:
             return {"stage": number, "name": "", "tasks": 0, "tasks_done": 0, "status": "skipped"}
         return {
             "stage": number,
-            "name": str(stage.name()).partition(" at ")[0],
-            "tasks": stage.numTasks(),
-            "tasks_done": stage.numCompleteTasks(),
-            "status": str(stage.status().toString()).lower(),
+            "name": stage["name"].partition(" at ")[0],
+            "tasks": stage["numTasks"],
+            "tasks_done": stage["numCompleteTasks"],
+            "status": stage["status"].lower(),
         }
 
 
@@ -114,10 +124,7 @@ def _shape(event: SparkJob) -> tuple[Any, ...]:
     return (event.status, *(stage["tasks_done"] for stage in event.stages))
 
 
-def _option(found: Any) -> Any:
-    return found.get() if found.isDefined() else None
-
-
-def _seconds(found: Any) -> float | None:
-    moment = _option(found)
-    return None if moment is None else moment.getTime() / 1000
+def _seconds(moment: str | None) -> float | None:
+    if moment is None:
+        return None
+    return datetime.strptime(moment, "%Y-%m-%dT%H:%M:%S.%fGMT").replace(tzinfo=UTC).timestamp()

@@ -48,6 +48,21 @@ def launch(
 
     `control` drives it from outside; `begun` hears the run's id and folder as soon as its log is there.
     """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(PapilioError):  # whoever needs the store says what is wrong with it
+            held.enter_context(MetadataStore(store))  # closed once, at the end: closing waits for the disk
+        return _launch(bound, settings, store, events, listener, control, begun)
+
+
+def _launch(
+    bound: Bound,
+    settings: RunSettings,
+    store: str | None,
+    events: str | None,
+    listener: Callable[[Event], None] | None,
+    control: RunControl | None,
+    begun: Callable[[str, Path], None] | None,
+) -> dict[str, Any]:
     started = datetime.now(UTC)
     control = control or RunControl()
     if settings.resume:
