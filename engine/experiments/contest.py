@@ -139,22 +139,25 @@ class Contest:
 
     # -- rounds
 
-    def hold(self, entries: Sequence[Entry], rounds: int | None = None, warm: int | None = None) -> None:
+    def hold(
+        self, entries: Sequence[Entry], rounds: int | None = None, warm: int | None = None, warm_rounds: int = 1
+    ) -> None:
         """Let all run in turn; one that fails is out, the others go on. Then compare what they wrote.
 
         `warm`: only so many run in the first round, which does not count. Enough where the others do the same work,
-        in another order, so that Java has nothing left to compile.
+        in another order, so that Java has nothing left to compile. `warm_rounds`: so many do not count; where a round
+        takes a second or two, Java is not done compiling after one.
         """
         rounds = rounds or self.options.rounds
         for entry in entries:
             self.report.contenders.setdefault(entry.name, Contender())
         answers: dict[str, dict[str, Any]] = {}
-        for number in range(rounds + 1):
-            for entry in _turned(entries, number) if number else entries[:warm]:
+        for number in range(1 - warm_rounds, rounds + 1):
+            for entry in _turned(entries, number) if number > 0 else entries[:warm]:
                 contender = self.report.contenders[entry.name]
                 if contender.failed:
                     continue
-                self.options.say(f"{f'round {number} of {rounds}' if number else 'warm-up'}: {entry.name}")
+                self.options.say(f"{f'round {number} of {rounds}' if number > 0 else 'warm-up'}: {entry.name}")
                 try:
                     found = self._one_round(entry, contender, counts=number > 0, last=number == rounds)
                 except Exception as error:

@@ -89,6 +89,14 @@ def test_a_contender_that_fails_is_said_and_the_rest_goes_on(folder, spark):
     assert contest.report.evidence == {"bad is slower": "not measured"}
 
 
+def test_rounds_that_only_warm_java_up_do_not_count(folder, spark):
+    ran = []
+    contest = Contest(Options(rounds=2, folder=folder, spark=spark), spark)
+    contest.hold([entry(name, lambda out, name=name: ran.append(name)) for name in "ab"], warm_rounds=3)
+    assert ran == ["a", "b"] * 3 + ["b", "a"] + ["a", "b"]
+    assert [len(contest.report.contenders[name].seconds) for name in "ab"] == [2, 2]
+
+
 def test_contenders_with_other_rows_are_named(folder, spark):
     contest = Contest(Options(rounds=1, folder=folder, spark=spark), spark)
     contest.hold([entry("one", rows(1, 2)), entry("other", rows(1, 3)), entry("apart", rows(5), answer="other")])
@@ -153,6 +161,7 @@ def test_ssb_compares_dataflows_with_sql(folder, spark, monkeypatch):
     from engine.experiments import bench_ssb
 
     monkeypatch.setattr(bench_ssb, "QUERIES", {"q11": bench_ssb.QUERIES["q11"]})
+    monkeypatch.setattr(bench_ssb, "WARM_ROUNDS", 1)
     data = check_shape(report_of("ssb", folder, spark))
     assert data["contenders"].keys() == {
         "Q1.1 papilio",
