@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -88,35 +88,36 @@ class JobWatch:
         }
 
 
-@contextlib.contextmanager
-def jobs_told(spark: SparkSession, run: str, tell: Callable[[Event], None]) -> Iterator[None]:
-    """While this lasts, the jobs of a run are told as events."""
-    try:
-        watch = JobWatch(spark, run)
-    except Exception:  # not a classic Spark
-        yield
-        return
-    stop = threading.Event()
+class JobsTold:
+    """Tells the jobs of a run as events, from a thread of its own."""
 
-    def look() -> None:
+    def __init__(self, spark: SparkSession, run: str, tell: Callable[[Event], None]) -> None:
+        self._tell = tell
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        with contextlib.suppress(Exception):  # not a classic Spark
+            self._watch = JobWatch(spark, run)
+            self._thread = threading.Thread(target=self._follow, name="jobs", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """The last job has ended. It is told meanwhile; who needs all of them waits."""
+        self._stop.set()
+
+    def wait(self) -> None:
+        """Until all jobs are told."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _follow(self) -> None:
+        while not self._stop.wait(POLL_SECONDS):
+            self._look()
+        self._look()
+
+    def _look(self) -> None:
         with contextlib.suppress(Exception):  # a dead JVM is told by the unit that needs it
-            for event in watch.poll():
-                tell(event)
-
-    def follow() -> None:
-        while not stop.wait(POLL_SECONDS):
-            look()
-
-    thread = threading.Thread(target=follow, name="jobs", daemon=True)
-    thread.start()
-    try:
-        yield
-    except BaseException:
-        stop.set()  # whoever stops a run need not wait for Spark's last word
-        raise
-    stop.set()
-    thread.join()
-    look()
+            for event in self._watch.poll():
+                self._tell(event)
 
 
 def _shape(event: SparkJob) -> tuple[Any, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +29,7 @@ from engine.spark.progress import FILE, Progress, read_steps
 from engine.spark.runner import SUMMARY, Run, RunSettings, write_summary
 from engine.spark.targets import Journal, is_committing, recover
 from engine.store import MetadataStore, RunRecord
-from engine.store.plans import plan_for_run, remember_plan
+from engine.store.plans import RunPlan, plan_for_run, remember_plan
 from engine.store.runs import also_to, last_refreshes, new_run_id, run_folder
 from engine.store.sources import remember_operators, remember_schemas
 from engine.store.trust import is_trusted
@@ -107,15 +108,33 @@ def _launch(
             begun(run_id, folder)
         try:
             _keep(run, bound, settings, started, None, store)
-            run.execute()
-            remember_schemas(bound, bound.order, store)
-            remember_operators(bound, store)
+            with _beside(lambda: _remember(bound, plan, store)):
+                run.execute()
         finally:
             summary = run.summary.as_dict()
             write_summary(folder, run.summary)
             if run.summary.status != "running":
                 _keep(run, bound, settings, started, datetime.now(UTC), store)
     return summary
+
+
+@contextlib.contextmanager
+def _beside(work: Callable[[], None]) -> Iterator[None]:
+    """Something is done in a thread while this lasts; it is done when this ends."""
+    thread = threading.Thread(target=work, name="beside", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def _remember(bound: Bound, chosen: _Chosen, store: str | None) -> None:
+    """What the store keeps of a workflow whatever becomes of its run: nobody waits for it."""
+    if chosen.plan is not None:
+        remember_plan(bound, chosen.plan, store)
+    remember_schemas(bound, bound.order, store)
+    remember_operators(bound, store)
 
 
 @dataclass(frozen=True)
@@ -125,6 +144,7 @@ class _Chosen:
     work: Applied = field(default_factory=Applied)
     told: dict[str, Any] | None = None
     remark: str | None = None
+    plan: RunPlan | None = None  # as it was found, if it was found for this run
 
 
 def _chosen_plan(bound: Bound, settings: RunSettings, store: str | None) -> _Chosen:
@@ -139,8 +159,7 @@ def _chosen_plan(bound: Bound, settings: RunSettings, store: str | None) -> _Cho
         return _Chosen(remark=str(error))
     if plan is None:
         return _Chosen()
-    remember_plan(bound, plan, store)
-    return _Chosen(plan.applied, plan.told())
+    return _Chosen(plan.applied, plan.told(), plan=plan)
 
 
 def _begun_plan(folder: Path) -> _Chosen:
