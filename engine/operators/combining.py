@@ -498,20 +498,22 @@ class Lookup(Operator, Refusing):
         if self.broadcast:  # every worker gets all of it anyway
             usable = self._gathered(usable, tools)
         if self.on_duplicate is OnDuplicate.FAIL:
-            place = f"count(*) OVER (PARTITION BY {listed(names)})"
+            # Grouped, and not numbered by a window: that would sort the reference while the main flow waits for it.
             keys = [f"{_key(index)} AS {quoted(name)}" for index, name in enumerate(names)]
-            only = _unique_or_fail(keys, "the reference of a lookup", "_papilio_place = 1")
-        else:
-            order = [quoted(item.column) + (" DESC" if item.descending else "") for item in self.order]
-            order += [quoted(item.column) for item in self.take if is_orderable(column_type(kinds, item.column) or "")]
-            place = f"row_number() OVER (PARTITION BY {listed(names)} ORDER BY {', '.join(order) or '1'})"
-            only = "_papilio_place = 1"
+            group = [f"{quoted(name)} AS {_key(index)}" for index, name in enumerate(names)]
+            values = [f"first({quoted(taken.column)}) AS {quoted(taken.name)}" for taken in self.take]
+            values += [f"true AS {FOUND}", "count(*) AS _papilio_place"]
+            rows = usable.groupBy(*map(tools.functions.expr, group)).agg(*map(tools.functions.expr, values))
+            return rows.where(_unique_or_fail(keys, "the reference of a lookup", "_papilio_place = 1"))
+        order = [quoted(item.column) + (" DESC" if item.descending else "") for item in self.order]
+        order += [quoted(item.column) for item in self.take if is_orderable(column_type(kinds, item.column) or "")]
+        place = f"row_number() OVER (PARTITION BY {listed(names)} ORDER BY {', '.join(order) or '1'})"
         return usable.selectExpr(
             *(f"{quoted(name)} AS {_key(index)}" for index, name in enumerate(names)),
             *(f"{quoted(taken.column)} AS {quoted(taken.name)}" for taken in self.take),
             f"true AS {FOUND}",
             f"{place} AS _papilio_place",
-        ).where(only)
+        ).where("_papilio_place = 1")
 
     def _gathered(self, usable: DataFrame, tools: BuildTools) -> DataFrame:
         """The rows that are looked up in, in one piece where they are few."""
