@@ -467,10 +467,7 @@ class Lookup(Operator, Refusing):
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         main = inputs.of("main")
-        reference, kinds = self._reference(inputs, tools)
-        found = self._one_row_per_key(reference, kinds, tools).alias("reference")
-        if self.broadcast:
-            found = found.hint("broadcast")
+        found, kinds = tools.ahead or self._found(inputs, tools)
         on = " AND ".join(f"main.{quoted(key.main)} = reference.{_key(index)}" for index, key in enumerate(self.keys))
         joined = main.alias("main").join(found, tools.functions.expr(on), "left")
         if self.on_miss is OnMiss.DEFAULT:
@@ -484,6 +481,12 @@ class Lookup(Operator, Refusing):
             },
             working=[FOUND],
         )
+
+    def _found(self, inputs: BuildInputs, tools: BuildTools) -> tuple[DataFrame, Schema]:
+        """What the main rows are joined with, and the columns of the reference."""
+        reference, kinds = self._reference(inputs, tools)
+        found = self._one_row_per_key(reference, kinds, tools).alias("reference")
+        return found.hint("broadcast") if self.broadcast else found, kinds
 
     def _reference(self, inputs: BuildInputs, tools: BuildTools) -> tuple[DataFrame, Schema]:
         """The rows that are looked up in, and their columns."""
@@ -554,6 +557,9 @@ class ParquetLookup(Lookup, ParquetSource):
 
     def physical(self, known: Known) -> Physical:
         return black_box(known.passing("main", lost=[item.name for item in self.take]))
+
+    def prepare(self, tools: BuildTools) -> Any:
+        return self._found(BuildInputs({}), tools)
 
     def _reference(self, inputs: BuildInputs, tools: BuildTools) -> tuple[DataFrame, Schema]:
         return ParquetSource.build(self, inputs, tools), tools.source_schema()
