@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from engine.operators import catalogue
 from tests.end_to_end.helpers import answer, papilio_here, parquet_rows
 
 
-def chances(nodes: st.SearchStrategy[int], pack_rows: list[int]) -> st.SearchStrategy[dict[str, Any]]:
+def chances(
+    nodes: st.SearchStrategy[int], pack_rows: list[int], shapes: Iterable[Shape] = Shape
+) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries(
         {
-            "shape": st.sampled_from(list(Shape)),
+            "shape": st.sampled_from(list(shapes)),
             "nodes": nodes,
             "seed": st.integers(1, 10_000),
             "granularity": st.sampled_from(["operator", "subflow", "tree"]),
@@ -34,7 +37,7 @@ def chances(nodes: st.SearchStrategy[int], pack_rows: list[int]) -> st.SearchStr
 
 
 cases = chances(st.integers(9, 16), [3_000, 20_000])
-few_nodes = chances(st.integers(5, 7), [20_000])  # seconds, not minutes
+few_nodes = chances(st.integers(7, 8), [20_000], [Shape.LINE, Shape.WISHBONE, Shape.PRIMARY, Shape.FORK])
 
 
 def check(case, spark, tpch):
