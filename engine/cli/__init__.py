@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import pkgutil
@@ -12,6 +13,8 @@ import click
 
 from engine import __version__
 from engine.errors import PapilioError
+
+COLLECT_AFTER = 20_000  # new objects: while modules load they are many, and hardly one of them goes
 
 
 class _CommandFolder(click.Group):
@@ -57,6 +60,7 @@ def papilio() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and turn every error into one message and its exit code."""
+    gc.set_threshold(COLLECT_AFTER)
     try:
         papilio(args=arguments, standalone_mode=False)
     except PapilioError as error:
