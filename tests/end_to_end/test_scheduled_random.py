@@ -37,7 +37,7 @@ def chances(
 
 
 cases = chances(st.integers(9, 16), [3_000, 20_000])
-few_nodes = chances(st.integers(7, 8), [20_000], [Shape.LINE, Shape.WISHBONE, Shape.PRIMARY, Shape.FORK])
+few_nodes = chances(st.just(7), [30_000], [Shape.LINE, Shape.WISHBONE, Shape.PRIMARY, Shape.FORK])
 
 
 def check(case, spark, tpch):
