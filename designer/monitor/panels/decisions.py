@@ -92,7 +92,7 @@ class Candidates(QWidget):
         super().__init__()
         self.panel = panel
         self.decision: Decision | None = None
-        self.setMinimumWidth(240)
+        self.setMinimumWidth(160)
 
     def show_decision(self, decision: Decision | None) -> None:
         """Another decision."""
@@ -171,7 +171,7 @@ class DecisionsPanel(Panel):
         self.table.setWordWrap(False)
         self.table.verticalHeader().hide()
         self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        self.table.horizontalHeader().setStretchLastSection(True)
+        self.table.horizontalHeader().setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
         self.candidates = Candidates(self)
         split = QSplitter(Qt.Orientation.Horizontal)
         split.addWidget(self.table)
@@ -193,7 +193,7 @@ class DecisionsPanel(Panel):
         self.table.setFont(self.font_of(13))
         self.table.horizontalHeader().setFont(self.font_of(12))
         self.table.verticalHeader().setDefaultSectionSize(round(25 * self.scale))
-        for column, width in enumerate((78, 60, 180, 100)):
+        for column, width in enumerate((74, 52, 120, 84, 92)):
             self.table.setColumnWidth(column, round(width * self.scale))
         self.candidates.update()
 
