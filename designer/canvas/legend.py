@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
@@ -40,17 +40,16 @@ class Legend(QWidget):
         self.rows = [(text, QColor(color)) for text, color in rows[:ROWS]]
         if len(rows) > ROWS:
             self.rows.append((tr("and {0} more", len(rows) - ROWS), theme().faint))
-        before = self.room
+        before = self.frame()
         self.setVisible(bool(self.rows))
         self.place()
         self.update()
-        if self.room != before:
+        if self.frame() != before:
             self.view.fit_again()
 
-    @property
-    def room(self) -> int:
-        """The height at the canvas's foot that it takes."""
-        return 0 if self.isHidden() else self.height() + 8
+    def frame(self) -> QRect:
+        """The part of the canvas's foot that it covers."""
+        return QRect() if self.isHidden() else self.geometry().adjusted(0, -4, 0, 14)
 
     def place(self) -> None:
         """Back into the corner, in as few lines as there is room for."""

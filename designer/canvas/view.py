@@ -135,14 +135,20 @@ class CanvasView(QGraphicsView):
             self.centerOn(0, 0)
         else:
             content = content.adjusted(-70, -80, 70, 70)
-            size, below = self.viewport().size(), self.legend.room
-            zoom = min(size.width() / content.width(), (size.height() - below) / content.height(), 1.25)
-            zoom = max(zoom, FARTHEST)
-            self.resetTransform()
-            self.scale(zoom, zoom)
-            self.centerOn(content.center() + QPointF(0, below / 2 / zoom))
+            self._fit_above(content, 0)
+            if self.mapFromScene(content).boundingRect().intersects(self.legend.frame()):
+                self._fit_above(content, self.legend.frame().height())
         self._fitted = ids is None
         self.zoomed.emit(self.zoom)
+
+    def _fit_above(self, content: QRectF, below: int) -> None:
+        """Show a part of the scene, with so many pixels left free at the canvas's foot."""
+        size = self.viewport().size()
+        zoom = min(size.width() / content.width(), (size.height() - below) / content.height(), 1.25)
+        zoom = max(zoom, FARTHEST)
+        self.resetTransform()
+        self.scale(zoom, zoom)
+        self.centerOn(content.center() + QPointF(0, below / 2 / zoom))
 
     def fit_again(self) -> None:
         """Show everything in the room that there is now, unless somebody looks at a part."""

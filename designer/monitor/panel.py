@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from designer.monitor.colours import Colours
 from designer.monitor.player import Player
+from designer.text import tr
 from designer.theme.theme import theme, themes
 from designer.widgets import take_no_room
 from engine.recording import RunRecording
@@ -147,7 +148,9 @@ class Panel(QWidget):
             self._stale = True
             return
         recording = self.recording
-        if recording is not None:
+        if recording is None:
+            self.headline_of(("", tr("No run is shown: F9 runs the workflow, Ctrl+H lists past runs")))
+        else:
             self._stale = False
             started = recording.started
             assert started is not None

@@ -23,6 +23,12 @@ WHY = {
     "mm": "It frees the most memory for each second it needs (minimum memory)",
 }
 
+SCORE = {
+    "rr": "Score: how soon it is its turn",
+    "mc": "Score: rows that wait for it",
+    "mm": "Score: MemB, rows freed a second × rows that wait",
+}
+
 BOLD, PLAIN = QFont.Weight.DemiBold, QFont.Weight.Normal
 Index = QModelIndex | QPersistentModelIndex
 
@@ -114,10 +120,12 @@ class Candidates(QWidget):
         margin, line = 14.0, 25.0 * scale
         painter.setFont(self.panel.font_of(13))
         painter.setPen(colors.muted)
-        why = WHY.get(self.decision.policy, "The highest score of the policy {0}")
-        head = QRectF(margin, 8, self.width() - 2 * margin, 44 * scale)
+        policy = self.decision.policy
+        why = tr(WHY.get(policy, "The highest score of the policy {0}"), policy)
+        text = f"{why}\n{tr(SCORE[policy])}" if policy in SCORE else why
         flags = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop)
-        painter.drawText(head, flags, tr(why, self.decision.policy))
+        head = QRectF(painter.boundingRect(QRectF(margin, 8, self.width() - 2 * margin, 10_000), flags, text))
+        painter.drawText(head, flags, text)
         ranked = self.ranked()
         scores = [score for _, score in ranked]
         low, high = min(scores, default=0.0), max(scores, default=0.0)
