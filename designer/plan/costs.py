@@ -130,7 +130,7 @@ class CostsTab(QWidget):
             at = next((i for i in range(self.ways.count()) if f"@{self.ways.itemData(i)}" in row.text(WHAT)), 0)
             self.ways.setCurrentIndex(at)
         else:
-            self.name.setText(tr("Choose a line to see why, to pin or to forbid.") if not nodes else "")
+            self.name.setText("")
         self._explain()
         choice = self.ways.count() > 1
         for widget in (self.ways, self.pin, self.forbid):
@@ -143,8 +143,7 @@ class CostsTab(QWidget):
         """Why the chosen lines cost what they cost, in full."""
         rows = self.tree.selectedItems()
         lines = [f"{row.text(WHAT)}: {row.text(WHY)}" for row in rows]
-        self.why.setText("\n".join(lines[:MOST_LINES]))
-        self.why.setVisible(bool(lines))
+        self.why.setText("\n".join(lines[:MOST_LINES]) or tr("Choose a line to see why, to pin or to forbid."))
 
     def pin_way(self) -> None:
         """The chosen node must have the implementation in the box."""

@@ -105,7 +105,7 @@ def test_every_cost_line_is_explained_and_leads_to_its_node(window, balanced):
         "3@MJ  ⋈ A: go through 50,000 rows in step = 50,000; rows come in order of (A) and (A)"
     )
     tree.clearSelection()
-    assert not balanced.costs.why.isVisible()
+    assert balanced.costs.why.text() == "Choose a line to see why, to pin or to forbid."
 
 
 def test_pins_bans_and_limits_are_undo_steps_that_the_file_keeps(window, balanced, qtbot, tmp_path):
