@@ -145,6 +145,21 @@ def written(tmp_path, **more):
     return file
 
 
+def test_a_plot_is_drawn_as_its_name_says_or_refused_before_anything_is_reckoned(tmp_path):
+    file = written(tmp_path, rate=stairs([100_000], 40))
+    plot = tmp_path / "p.png"
+    answer(papilio_here("scale", "simulate", file, "--json", "--plot", plot, home=tmp_path))
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".papilio")] == []
+    for name, reason in (("p.pdf", "ends in .svg or .png"), ("none/p.svg", "there is no folder")):
+        done = papilio_here(
+            "scale", "simulate", file, "--plot", tmp_path / name, "--run-dir", tmp_path / "run", home=tmp_path
+        )
+        assert done.returncode == 2
+        assert reason in done.stderr
+        assert not (tmp_path / "run").exists()
+
+
 def test_the_command_tells_draws_and_logs_what_happened(tmp_path):
     file = written(tmp_path, rate=stairs([100_000, 300_000, 50_000], 80))
     summary = answer(
