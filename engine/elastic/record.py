@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from engine.control import RunControl, driven
+from engine.control import RunControl, driven, is_alive
 from engine.elastic.decision import Stage
 from engine.errors import BadInput, PapilioError, RunCancelled
 from engine.events import Event, EventLog, LimitsSet, RunFinished, RunStarted
@@ -81,6 +81,11 @@ class ElasticRecord:
         self._cleanup = contextlib.ExitStack()
 
     def __enter__(self) -> ElasticRecord:
+        if self._given is not None and is_alive(self._given):
+            raise BadInput(
+                f"{self._given}: a run is under way there, and a warehouse has one controller at a time: wait for its "
+                "end, or name another folder"
+            )
         self.folder = run_folder(self._given, self.run)
         self.log = EventLog(self.folder / "events.jsonl", self._listener)
         self._cleanup.callback(self.log.close)
