@@ -186,6 +186,8 @@ def _print(summary: dict[str, Any]) -> None:
         click.echo(f": {decision['reason']}")
     if len(decisions) > _SHOWN:
         click.echo(f"            … and {len(decisions) - _SHOWN:,} more in {summary['folder']}/events.jsonl")
+    for warning in summary["warnings"]:
+        click.secho(f"! {warning}", fg="yellow")
     for stage in summary["unreachable"]:
         click.secho(f"! the limit of the {stage} could not be kept with the nodes there are", fg="yellow")
     if "plot" in summary:

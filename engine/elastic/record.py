@@ -13,8 +13,8 @@ from typing import Any
 from engine.control import RunControl, driven, is_alive
 from engine.elastic.decision import Stage
 from engine.errors import BadInput, PapilioError, RunCancelled
-from engine.events import Event, EventLog, LimitsSet, RunFinished, RunStarted
-from engine.model.elastic import Elastic
+from engine.events import Event, EventLog, LimitsSet, Remark, RunFinished, RunStarted
+from engine.model.elastic import Elastic, unknown_limits
 from engine.model.file import WorkflowFile, to_yaml
 from engine.store import MetadataStore, RunRecord
 from engine.store.runs import also_to, new_run_id, run_folder
@@ -115,6 +115,9 @@ class ElasticRecord:
             )
         )
         self.log.add(limits_event(self.limits, self.zero))
+        self.summary["warnings"] = unknown_limits(self.limits)
+        for warning in self.summary["warnings"]:
+            self.log.add(Remark(time=self.zero, message=f"{self.file.path}: {warning}"))
         self._keep("running", None)
         if self._told is not None:
             self._told(self.run, self.folder)

@@ -11,6 +11,7 @@ from html import escape
 WIDTH, HEIGHT = 720, 420
 LEFT, RIGHT, TOP, BOTTOM = 84, 52, 52, 64
 LABELS = 16  # at most so many stand below an axis
+MARK = 11  # between the names of two marks, which stand upright
 LETTER = 6.6  # about as wide as a letter is
 DOTS = 120  # a line of more points is drawn without them
 COLOURS = ("#2b6cb0", "#dd6b20", "#2f855a", "#b83280", "#6b46c1", "#c53030", "#4a5568", "#b7791f")
@@ -58,13 +59,12 @@ def _document(body: str, height: int) -> str:
 
 
 def _body(chart: Chart) -> str:
-    values = [value for some in chart.series.values() for value in some if math.isfinite(value)]
     high = [
         value + error
         for name, errors in chart.errors.items()
         for value, error in zip(chart.series[name], errors, strict=True)
     ]
-    scale = _Scale(chart, [*values, *high, *chart.levels.values()])
+    scale = _Scale(chart, [*_values(chart), *high, *chart.levels.values()])
     title = f'<text x="{WIDTH / 2}" y="22" text-anchor="middle" font-size="15">{escape(chart.title)}</text>'
     parts = [
         title,
@@ -77,6 +77,10 @@ def _body(chart: Chart) -> str:
         *_legend(chart),
     ]
     return "\n".join(parts)
+
+
+def _values(chart: Chart) -> list[float]:
+    return [value for some in chart.series.values() for value in some if math.isfinite(value)]
 
 
 class _Scale:
@@ -211,14 +215,18 @@ def _mark(scale: _Scale, at: float) -> str:
 
 
 def _mark_names(chart: Chart, scale: _Scale) -> Iterable[str]:
-    """At the foot of their lines, where there is most room."""
-    for at, name in chart.marks:
-        x, y = scale.x(0, at) - 3, HEIGHT - BOTTOM - 4
-        length = 5.3 * len(name)
-        yield _ground(x - 9, y - length - 1, 12, length + 2)
+    """Beside their lines, at the end where the lines of the chart are not; those that are close stand side by side."""
+    shares = [(HEIGHT - BOTTOM - scale.y(value)) / (HEIGHT - TOP - BOTTOM) for value in _values(chart)]
+    low = sum(shares) < 0.4 * len(shares)
+    beside = 0.0
+    for at, name in sorted(chart.marks):
+        length = 5.7 * len(name)
+        x = beside = max(scale.x(0, at) - 3, beside + MARK)
+        y = TOP + length + 4 if low else HEIGHT - BOTTOM - 4
+        yield _ground(x - 9, y - length - 1, MARK, length + 2)
         yield (
-            f'<text x="{x:.1f}" y="{y}" font-size="10" fill="#4a5568" '
-            f'transform="rotate(-90 {x:.1f} {y})">{escape(name)}</text>'
+            f'<text x="{x:.1f}" y="{y:.1f}" font-size="10" fill="#4a5568" '
+            f'transform="rotate(-90 {x:.1f} {y:.1f})">{escape(name)}</text>'
         )
 
 
