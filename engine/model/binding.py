@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from engine.errors import BadInput
+from engine.model.elastic import unknown_limits
 from engine.model.file import WorkflowFile
 from engine.model.operator import (
     Finding,
@@ -200,6 +201,7 @@ class _Binder:
 
     def run(self, parameters: Mapping[str, Any], settings: Mapping[tuple[str, str], Any]) -> None:
         self.resolve_values(parameters)
+        self.check_limits()
         self.make_operators(settings)
         self.resolve_links()
         self.check_ports()
@@ -247,6 +249,11 @@ class _Binder:
         except OutsideRoots as error:
             return str(error)
         return None
+
+    def check_limits(self) -> None:
+        limits = self.bound.workflow.elastic
+        for reason in unknown_limits(limits) if limits is not None else ():
+            self.problem(reason, level=Level.WARNING)
 
     # -- operators
 
