@@ -14,7 +14,7 @@ from engine.errors import BadInput, EnvironmentProblem, PapilioError
 from engine.events import Event, EventLog
 from engine.model.binding import Bound
 from engine.model.operator import Target
-from engine.store.store import papilio_home
+from engine.store.home import papilio_home
 
 LOG = "events.jsonl"
 REMEMBERED = 200  # runs that are looked at for the last refresh of a target
