@@ -101,7 +101,7 @@ class Monitor(QObject):
         docks = [self.window.docks[name] for name in FIRST]
         half = self.window.width() // 2
         self.window.resizeDocks(docks, [half, half], Qt.Orientation.Horizontal)
-        self.window.resizeDocks(docks, [self.window.height() // 3] * 2, Qt.Orientation.Vertical)
+        self.window.resizeDocks(docks, [self.window.height() * 3 // 8] * 2, Qt.Orientation.Vertical)
 
     def _view_of(self, editor: Editor | None) -> CanvasView | None:
         if editor is None:
