@@ -27,7 +27,7 @@ _COLOURS = {"reproduced": "green", "not reproduced": "red", "not reproducible he
     show_default=True,
     help="Where data and targets of the experiment are kept, where it has any.",
 )
-@click.option("--to", "folder", type=click.Path(path_type=Path), help="Write tables (CSV) and charts (SVG) there.")
+@click.option("--to", "folder", type=click.Path(path_type=Path), help="Write tables (CSV), charts (SVG, PNG) there.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep the report there, for `papilio results`.")
 @json_option
 def command(
@@ -46,6 +46,7 @@ def command(
         for known, summary in summaries("experiment", "experiment").items():
             click.echo(f"{known:<16}{summary}")
         return
+    from engine.drawing import INSTALL, can_draw
     from engine.errors import BadInput
     from engine.experiments.experiment import Options, find, has_scale
     from engine.experiments.kept import Kept, clock
@@ -68,6 +69,8 @@ def command(
     if folder is not None:
         for file in report.write(folder):
             click.secho(f"written: {file}", dim=True, err=True)
+        if report.charts and not can_draw():
+            click.secho(f"no PNG beside the SVG: the designer, which makes it, is not installed: {INSTALL}", err=True)
 
 
 def _print(report: Report) -> None:
