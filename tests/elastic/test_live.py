@@ -246,8 +246,8 @@ def test_a_worker_that_does_not_start_is_told_and_tried_again(live, lines, tmp_p
 
 
 @pytest.mark.slow
-def test_queries_go_on_while_the_live_warehouse_is_rebalanced(live, lines, tmp_path):
-    limits = {"every_s": 2, "load_limit_s": 0.05, "nodes": {"max": 2}, "sessions": 1}
+def test_queries_go_on_while_the_live_warehouse_is_rebalanced_and_their_answers_are_the_same(live, lines, tmp_path):
+    limits = {"every_s": 10, "load_limit_s": 0.05, "nodes": {"max": 2}, "sessions": 2, "queries": ["Q1.1"]}
     run = live(workflow(tmp_path, lines, rate=steps(60, (0, 2000)), warehouse=limits, settle_s=5))
     summary = run.summary()
     events = run.events()
@@ -256,6 +256,14 @@ def test_queries_go_on_while_the_live_warehouse_is_rebalanced(live, lines, tmp_p
     assert moved.bytes > 0 < moved.seconds
     asked = of_kind(events, QueryAnswered)
     assert {event.version < moved.version for event in asked} == {True, False}
+    # A rebalancing moves facts and changes none: the last version before it and its own answer the same.
+    before = {event.digest for event in asked if event.version == moved.version - 1}
+    after = {event.digest for event in asked if event.version == moved.version}
+    assert len(before) == 1
+    assert before == after
+    assert len({event.digest for event in asked}) > 1  # loads do change the answer
+    during = [event for event in asked if moved.time - moved.seconds < event.time < moved.time]
+    assert during
     assert of_kind(events, ScalingDecided, stage="warehouse", action="unreachable")  # two nodes cannot do it either
     exact(summary, run.run, lines)
 
