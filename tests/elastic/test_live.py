@@ -275,10 +275,11 @@ def test_on_an_existing_cluster_spark_itself_allocates(live, lines, tmp_path):
     file = workflow(
         tmp_path,
         lines,
-        rate=steps(75, (0, 6000), (20, 0)),
+        rate=steps(75, (0, 20_000), (20, 0)),
+        extraction={"every_s": 5, "limit_s": 5},
         transformation={"queue_mb": 0.5},  # which would ask for Workers, were they ours to start
         warehouse={"every_s": 2, "nodes": {"max": 1}, "sessions": 0},
-        live={"pack_rows": 2000, "worker_mb": 768},
+        live={"pack_rows": 10_000, "worker_mb": 768},
         sample_s=1,
         settle_s=2,
         hold_s=8,
