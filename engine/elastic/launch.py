@@ -49,7 +49,7 @@ def launch_live(
             live = limits.live
             cluster = cleanup.enter_context(StandaloneCluster(least_workers(limits), live.worker_cores, live.worker_mb))
             actuator = OwnWorkers(cluster)
-            extra = cluster.settings(driver_memory_mb).extra | _SMALL_BATCHES | given
+            extra = {**cluster.settings(driver_memory_mb).extra, **_SMALL_BATCHES, **given}
             settings = SparkSettings(cluster.url, driver_memory_mb, extra=extra)
         elif master.startswith("local"):
             settings = SparkSettings(master, driver_memory_mb if given else None, extra=given)
