@@ -15,7 +15,7 @@ from engine.elastic.actuators import (
     NotOurs,
     OwnWorkers,
     allocation_settings,
-    check_one_controller,
+    check_master,
     least_workers,
 )
 from engine.elastic.live import LiveRun, live_limits
@@ -39,7 +39,7 @@ def launch_live(
 ) -> dict[str, Any]:
     """Run a workflow's limits live. Without a master a cluster of its own is started, Workers and all."""
     master, given = record.master, dict(confs or {})
-    check_one_controller(record.file.path, master, given, os.environ)
+    check_master(record.file.path, master, given, os.environ)
     rate = data_rate(record.limits.rate, record.file.path.parent)
     limits = live_limits(record.limits)
     with record, contextlib.ExitStack() as cleanup:
