@@ -7,6 +7,7 @@ transformation, load, query sessions, and one that carries the scaler's orders o
 
 from __future__ import annotations
 
+import hashlib
 import math
 import queue
 import random
@@ -432,7 +433,10 @@ class LiveRun:
             seconds = time.monotonic() - begun
             with self._lock:
                 self._measured.queries.append(seconds)
-            self.record.log.add(QueryAnswered(query=name, seconds=round(seconds, 3), version=version, rows=len(answer)))
+            digest = hashlib.sha256(repr(answer).encode()).hexdigest()[:16]
+            self.record.log.add(
+                QueryAnswered(query=name, seconds=round(seconds, 3), version=version, rows=len(answer), digest=digest)
+            )
 
     # -- orders
 

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from engine.errors import BadInput
+from engine.model.checks import check_texts
 from engine.model.elastic import unknown_limits
 from engine.model.file import WorkflowFile
 from engine.model.operator import (
@@ -26,7 +27,6 @@ from engine.model.operator import (
     Port,
     Role,
     Source,
-    check_texts,
     is_secret_reference,
 )
 from engine.model.paths import OutsideRoots, resolve_path, resolve_roots
