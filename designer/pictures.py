@@ -107,7 +107,7 @@ def planning() -> Any:
     window = _window("light", "plan_balanced")
     window.show_dock("plan")
     window.plan.plan_now()
-    _settle(lambda: window.plan.list.topLevelItemCount())
+    _settle(window.plan.list.topLevelItemCount)
     return window
 
 
