@@ -19,16 +19,12 @@ from designer.text import tr
 from designer.theme.theme import theme
 
 LONG_S = 120  # from here on times are minutes and seconds
-AXIS_WIDTH = 132  # the same in all panels, so that times stand below each other
+AXIS_WIDTH = 132  # the same in all panels of one width, so that times stand below each other
+NARROW, NARROW_AXIS = 400, 88  # pixels of a panel below which its axis takes less
 LABEL_GAP = 2  # pixels between an axis's label and the edge of the panel
 MARK = QPainterPath()  # of a spill: a flag on its moment
 MARK.addPolygon([QPointF(-0.5, -0.5), QPointF(0.5, -0.5), QPointF(0.0, 0.45)])
 MARK.closeSubpath()
-
-
-def axis_width(scale: float) -> int:
-    """The room for values or names beside a plot."""
-    return round(AXIS_WIDTH * min(scale, 1.45))
 
 
 class TimeAxis(pg.AxisItem):
@@ -150,6 +146,16 @@ class TimePlot(Panel):
         """How many points it is worth drawing."""
         return max(200, int(self.view.width()))
 
+    @property
+    def axis_width(self) -> int:
+        """The room for values or names beside the plot."""
+        width = NARROW_AXIS if self.width() < NARROW * self.scale else AXIS_WIDTH
+        return round(width * min(self.scale, 1.45))
+
+    def resizeEvent(self, event: object) -> None:
+        self.item.getAxis("left").setWidth(self.axis_width)
+        self.draw_again()
+
     # -- Panel
 
     def draw(self, recording: Any) -> None:
@@ -176,7 +182,7 @@ class TimePlot(Panel):
             axis.setTickFont(self.font_of(12))
             axis.setStyle(tickTextOffset=round(6 * self.scale), tickLength=0)
             axis.label.setFont(self.font_of(12))
-        self.item.getAxis("left").setWidth(axis_width(self.scale))
+        self.item.getAxis("left").setWidth(self.axis_width)
         self.item.setContentsMargins(0, round(5 * self.scale), 0, 0)  # the topmost words have half a line more
         self.item.getAxis("bottom").setHeight(round(40 * self.scale))
         self._name_time()

@@ -109,6 +109,10 @@ BAD = {
     "bombs": ("a: &a [x]\nb: *a\npapilio: 1\n", "anchors"),
     "odd layout": ("papilio: 1\nnodes: {}\nlayout: {nodes: 3}\n", "layout.nodes"),
     "binary": ("\x00\x01\x02", ""),
+    "huge": (
+        "papilio: 1\nnodes:\n" + "  n: {operator: filter}\n" * 60_000,
+        "60,000 nodes; the canvas shows up to 50,000",
+    ),
 }
 
 

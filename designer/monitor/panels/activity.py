@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from designer.monitor.colours import clear
 from designer.monitor.player import Player
-from designer.monitor.plot import TimePlot, axis_width
+from designer.monitor.plot import TimePlot
 from designer.text import tr
 from designer.theme.theme import theme
 from engine.recording import RunRecording, State
@@ -164,7 +164,7 @@ class ActivityPanel(TimePlot):
         axis = self.item.getAxis("left")
         axis.setTickFont(font)
         metrics = QFontMetrics(font)
-        room = axis_width(self.scale) - round(AXIS_MARGIN * self.scale)
+        room = self.axis_width - round(AXIS_MARGIN * self.scale)
         ticks = [
             (number, metrics.elidedText(label, Qt.TextElideMode.ElideRight, room))
             for number, label in enumerate(labels)
@@ -174,7 +174,7 @@ class ActivityPanel(TimePlot):
 
     def resizeEvent(self, event: object) -> None:
         self.labels = []
-        self.draw_again()
+        super().resizeEvent(event)
 
 
 AXIS_MARGIN = 14  # pixels beside a lane's name
