@@ -19,7 +19,9 @@ from designer.text import tr
 from designer.theme.theme import theme
 
 LONG_S = 120  # from here on times are minutes and seconds
-AXIS_WIDTH = 132  # the same in all panels, so that times stand below each other
+AXIS_WIDTH = 132  # the same in all panels of one width, so that times stand below each other
+NARROW, NARROW_AXIS = 400, 88  # pixels of a panel below which its axis takes less
+LABEL_GAP = 2  # pixels between an axis's label and the edge of the panel
 MARK = QPainterPath()  # of a spill: a flag on its moment
 MARK.addPolygon([QPointF(-0.5, -0.5), QPointF(0.5, -0.5), QPointF(0.0, 0.45)])
 MARK.closeSubpath()
@@ -43,7 +45,14 @@ class ValueAxis(pg.AxisItem):
         self.write: Any = lambda value: f"{value:g}"
 
     def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str]:
-        return [self.write(value) for value in values]
+        texts = [self.write(value) for value in values]
+        return ["" if text in texts[:at] else text for at, text in enumerate(texts)]  # no two ticks with one text
+
+    def resizeEvent(self, event: object = None) -> None:
+        """Put the label where all of it is seen; pyqtgraph lets it stand out of its room."""
+        super().resizeEvent(event)
+        if self.label is not None:  # it is None once the plot is closed
+            self.label.setPos(LABEL_GAP, self.label.y())
 
 
 class Veil(pg.GraphicsObject):
@@ -137,6 +146,16 @@ class TimePlot(Panel):
         """How many points it is worth drawing."""
         return max(200, int(self.view.width()))
 
+    @property
+    def axis_width(self) -> int:
+        """The room for values or names beside the plot."""
+        width = NARROW_AXIS if self.width() < NARROW * self.scale else AXIS_WIDTH
+        return round(width * min(self.scale, 1.45))
+
+    def resizeEvent(self, event: object) -> None:
+        self.item.getAxis("left").setWidth(self.axis_width)
+        self.draw_again()
+
     # -- Panel
 
     def draw(self, recording: Any) -> None:
@@ -163,7 +182,8 @@ class TimePlot(Panel):
             axis.setTickFont(self.font_of(12))
             axis.setStyle(tickTextOffset=round(6 * self.scale), tickLength=0)
             axis.label.setFont(self.font_of(12))
-        self.item.getAxis("left").setWidth(round(AXIS_WIDTH * min(self.scale, 1.45)))
+        self.item.getAxis("left").setWidth(self.axis_width)
+        self.item.setContentsMargins(0, round(5 * self.scale), 0, 0)  # the topmost words have half a line more
         self.item.getAxis("bottom").setHeight(round(40 * self.scale))
         self._name_time()
         self.item.showGrid(x=False, y=False)

@@ -7,6 +7,7 @@ transformation, load, query sessions, and one that carries the scaler's orders o
 
 from __future__ import annotations
 
+import hashlib
 import math
 import queue
 import random
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MB = 1e6
+_ALLOCATED = "Spark's dynamic allocation"
 _TICK_S = 0.05
 _DRAIN_S = 1800.0  # until everything that was generated must be loaded
 _RECENT = 6  # queries whose average counts
@@ -57,6 +59,8 @@ _MOST_PACKS = 64  # of one activation of a transformation node
 
 def live_limits(limits: Elastic) -> Elastic:
     """Live, extraction, buffers and switches are one each, in the driver; Workers scale the rest."""
+    if limits.transformation.distribution == "copy":
+        raise BadInput("`elastic.transformation.distribution`: live, `copy` would load every row once for each node")
     one = {"nodes": StageNodes(min=1, max=1)}
     return limits.model_copy(
         update={name: getattr(limits, name).model_copy(update=one) for name in ("extraction", "buffer", "switch")}
@@ -88,8 +92,10 @@ class LiveRun:
     ) -> None:
         self.record = record
         self.limits = live_limits(record.limits)
-        self.scaler = Scaler(self.limits)
         self.spark, self.flow, self.actuator = spark, flow, actuator
+        self._there: list[str] = []  # the nodes that somebody else gave us, at the last look
+        followed = frozenset() if actuator.there() is None else frozenset({Stage.TRANSFORMATION})
+        self.scaler = Scaler(self.limits, followed)
         self._rate = rate
         self._stop = threading.Event()
         self._orders: queue.Queue[Start | Stop | None] = queue.Queue()
@@ -240,10 +246,10 @@ class LiveRun:
     def _queue(self, replay: Replay, rows: int) -> None:
         """Extract rows and deal their packs to the queues of the transformation nodes."""
         begun = time.monotonic()
-        for pack in replay.take(rows):
+        for pack, place in replay.take(rows):
             with self._lock:
                 sizes = [float(sum(item.bytes for item, _ in waiting)) for waiting in self._waiting]
-                for node in self._deal.choose(Parcel(pack.bytes, pack.rows), sizes):
+                for node in self._deal.choose(Parcel(pack.bytes, place), sizes):
                     self._waiting[node].append((pack, time.monotonic()))
                     self._peaks[node] = max(self._peaks[node], (sizes[node] + pack.bytes) / _MB)
         self._measured.extraction_s = [time.monotonic() - begun]
@@ -271,6 +277,7 @@ class LiveRun:
         with self._lock:
             for name in self.actuator.lost():
                 self._lost(name)
+            self._follow()
             seen = Sample(
                 extraction_s=measured.extraction_s,
                 queues_mb=list(self._peaks),
@@ -306,6 +313,23 @@ class LiveRun:
                 etl_seconds=round(measures[Stage.EXTRACTION] + measured.transformation_s + measured.loaded_s, 3),
             )
         )
+
+    def _follow(self) -> None:
+        """Tell who came and went where somebody else decides that, and deal the queues to those who are there."""
+        there = self.actuator.there()
+        if there is None or there == self._there:
+            return
+        before, self._there = self._there, there
+        nodes = max(1, len(there))
+        self.scaler.follow(Stage.TRANSFORMATION, nodes)
+        self._resized(Stage.TRANSFORMATION, nodes)
+        self.most_workers = max(self.most_workers, len(there))
+        for name in there:
+            if name not in before:
+                self._tell_node(Stage.TRANSFORMATION, "started", name, reason=_ALLOCATED)
+        for name in before:
+            if name not in there:
+                self._tell_node(Stage.TRANSFORMATION, "stopped", name, reason=_ALLOCATED)
 
     def _lost(self, name: str) -> None:
         """A Worker died. It hosted a node of every stage that has as many as there are Workers."""
@@ -411,7 +435,10 @@ class LiveRun:
             seconds = time.monotonic() - begun
             with self._lock:
                 self._measured.queries.append(seconds)
-            self.record.log.add(QueryAnswered(query=name, seconds=round(seconds, 3), version=version, rows=len(answer)))
+            digest = hashlib.sha256(repr(answer).encode()).hexdigest()[:16]
+            self.record.log.add(
+                QueryAnswered(query=name, seconds=round(seconds, 3), version=version, rows=len(answer), digest=digest)
+            )
 
     # -- orders
 

@@ -29,7 +29,7 @@ from engine.events import (
     StagesSampled,
 )
 from engine.experiments.data import generate_tpch
-from tests.end_to_end.helpers import ROOT, WORKFLOWS, answer, environment_for, papilio_here
+from tests.end_to_end.helpers import ROOT, WORKFLOWS, answer, environment_for, papilio, papilio_here
 
 PATIENCE_S = 400
 
@@ -42,6 +42,16 @@ def workflow(folder: Path, data: Path, **elastic: Any) -> Path:
     document["parameters"]["data_folder"]["default"] = str(data)
     document["parameters"]["warehouse_folder"]["default"] = str(folder / "warehouse")
     file = folder / "live.butterfly.yaml"
+    file.write_text(yaml.safe_dump(document))
+    return file
+
+
+def heavier(file: Path) -> Path:
+    """The same facts by much more work, so that it is Workers and nothing else that a row's time depends on."""
+    document = yaml.safe_load(file.read_text())
+    columns = document["nodes"]["measures"]["settings"]["columns"]
+    (ship,) = [column for column in columns if column["name"] == "lo_shipmode"]
+    ship["expression"] = f"CASE WHEN length(sha2(repeat(l_comment, 2000), 512)) > 0 THEN {ship['expression']} END"
     file.write_text(yaml.safe_dump(document))
     return file
 
@@ -211,6 +221,51 @@ def test_a_higher_rate_adds_a_worker_and_a_lower_one_removes_it(live, lines, tmp
 
 
 @pytest.mark.slow
+def test_with_a_second_worker_the_measured_time_returns_under_its_limit(live, lines, tmp_path):
+    calm = {"every_s": 2, "nodes": {"max": 1}, "sessions": 0}
+    size = {"pack_rows": 1000, "worker_mb": 768}
+    # First, how many rows a second one Worker of this machine can do at this hour.
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    one = {"queue_mb": 1000, "nodes": {"max": 1}}
+    file = heavier(workflow(alone, lines, rate=steps(12, (0, 15_000)), warehouse=calm, transformation=one, live=size))
+    run = live(file, folder=alone)
+    exact(run.summary(), run.run, lines)
+    first, *others = of_kind(run.events(), LoadFinished)
+    able = sum(load.rows for load in others) / (others[-1].time - first.time)
+
+    # Then more than one can do, and less than two can.
+    high, limit_s = 1.4 * able, 8.0
+    file = heavier(
+        workflow(
+            tmp_path,
+            lines,
+            rate=steps(130, (0, 0.3 * able), (10, high)),
+            limit_s=limit_s,
+            extraction={"every_s": 2, "limit_s": 2},
+            transformation={
+                "queue_mb": 2 * limit_s * able * 134e-6,  # so its limit is what one Worker does in that time
+                "nodes": {"max": 2},
+                "distribution": "on_demand",
+            },
+            warehouse=calm,
+            live=size,
+            settle_s=10,
+            hold_s=1000,
+        )
+    )
+    run = live(file)
+    exact(run.summary(), run.run, lines)
+    events = run.events()
+    (came,) = of_kind(events, NodeChanged, change="started", stage="transformation")
+    assert came.node == "worker-2"
+    rows_s = pytest.approx(high, rel=0.01)
+    samples = [event for event in of_kind(events, StagesSampled) if event.rows_s == rows_s]
+    assert max(event.etl_seconds for event in samples if event.time < came.time + limit_s) > limit_s
+    assert max(event.etl_seconds for event in samples[-5:]) <= limit_s
+
+
+@pytest.mark.slow
 def test_a_worker_killed_while_rows_are_loaded_is_replaced_and_no_row_is_lost(live, lines, tmp_path):
     quiet = {"every_s": 2, "nodes": {"max": 1}, "sessions": 0}
     file = workflow(tmp_path, lines, rate=steps(20, (0, 5000)), warehouse=quiet, transformation={"queue_mb": 400})
@@ -246,8 +301,8 @@ def test_a_worker_that_does_not_start_is_told_and_tried_again(live, lines, tmp_p
 
 
 @pytest.mark.slow
-def test_queries_go_on_while_the_live_warehouse_is_rebalanced(live, lines, tmp_path):
-    limits = {"every_s": 2, "load_limit_s": 0.05, "nodes": {"max": 2}, "sessions": 1}
+def test_queries_go_on_while_the_live_warehouse_is_rebalanced_and_their_answers_are_the_same(live, lines, tmp_path):
+    limits = {"every_s": 10, "load_limit_s": 0.05, "nodes": {"max": 2}, "sessions": 2, "queries": ["Q1.1"]}
     run = live(workflow(tmp_path, lines, rate=steps(60, (0, 2000)), warehouse=limits, settle_s=5))
     summary = run.summary()
     events = run.events()
@@ -256,6 +311,14 @@ def test_queries_go_on_while_the_live_warehouse_is_rebalanced(live, lines, tmp_p
     assert moved.bytes > 0 < moved.seconds
     asked = of_kind(events, QueryAnswered)
     assert {event.version < moved.version for event in asked} == {True, False}
+    # A rebalancing moves facts and changes none: the last version before it and its own answer the same.
+    before = {event.digest for event in asked if event.version == moved.version - 1}
+    after = {event.digest for event in asked if event.version == moved.version}
+    assert len(before) == 1
+    assert before == after
+    assert len({event.digest for event in asked}) > 1  # loads do change the answer
+    during = [event for event in asked if moved.time - moved.seconds < event.time < moved.time]
+    assert during
     assert of_kind(events, ScalingDecided, stage="warehouse", action="unreachable")  # two nodes cannot do it either
     exact(summary, run.run, lines)
 
@@ -264,11 +327,39 @@ def test_queries_go_on_while_the_live_warehouse_is_rebalanced(live, lines, tmp_p
 def test_on_an_existing_cluster_spark_itself_allocates(live, lines, tmp_path):
     from engine.spark.cluster import StandaloneCluster
 
+    file = workflow(
+        tmp_path,
+        lines,
+        rate=steps(75, (0, 20_000), (20, 0)),
+        extraction={"every_s": 5, "limit_s": 5},
+        transformation={"queue_mb": 0.5},  # which would ask for Workers, were they ours to start
+        warehouse={"every_s": 2, "nodes": {"max": 1}, "sessions": 0},
+        live={"pack_rows": 10_000, "worker_mb": 768},
+        sample_s=1,
+        settle_s=2,
+        hold_s=8,
+    )
     with StandaloneCluster(workers=2, cores=1, memory_mb=768) as cluster:
         extra = cluster.settings().extra
-        confs = [f"--spark-conf={key}={value}" for key, value in extra.items()]
-        run = live(workflow(tmp_path, lines, rate=steps(15, (0, 4000))), "--master", cluster.url, *confs)
+        confs = [f"--spark-conf={key}={extra[key]}" for key in ("spark.authenticate", "spark.authenticate.secret")]
+        run = live(file, "--master", cluster.url, *confs)
+        run.await_(lambda events: bool(of_kind(events, LoadFinished)))
+        again = papilio("scale", "run", file, "--run-dir", run.run, home=tmp_path)
         summary = run.summary()
-    assert any("dynamic allocation" in event.message for event in of_kind(run.events(), Remark))
-    assert of_kind(run.events(), NodeChanged, node="worker-2") == []
+        assert [worker.id for worker in cluster.workers()] == ["worker-1", "worker-2"]  # nobody touched them
+    assert again.returncode == 2
+    assert "a run is under way there, and a warehouse has one controller at a time" in again.stderr
+    events = run.events()
+    assert any("dynamic allocation" in event.message for event in of_kind(events, Remark))
+    assert of_kind(events, ScalingDecided, stage="transformation") == []
+    changes = of_kind(events, NodeChanged, stage="transformation")
+    assert [(event.change, event.node) for event in changes[:2]] == [
+        ("started", "executor-0"),
+        ("started", "executor-1"),
+    ]
+    assert [event.nodes for event in changes[:2]] == [1, 2]
+    gone = [event for event in changes if event.change == "stopped"]
+    assert gone
+    assert gone[-1].nodes == summary["nodes"]["transformation"] == 1
+    assert summary["most_workers"] == 2
     exact(summary, run.run, lines)
