@@ -29,6 +29,8 @@ from engine.spark.runner import CANCEL_SECONDS, POLL_SECONDS, Run
 from engine.spark.staged import StagedResult
 from engine.spark.targets import FileDelivery
 
+PROGRESS_SECONDS = 0.5  # between two questions to Spark, which take from the cores that do the work
+
 
 @dataclass(frozen=True)
 class _Waiting:
@@ -99,6 +101,7 @@ class FusedRun(Run):
         running: dict[str, threading.Thread] = {}
         finished: queue.Queue[tuple[str, BaseException | None]] = queue.Queue()
         seen: dict[str, tuple[int, int]] = {}
+        told = time.monotonic()
         try:
             while waiting or running:
                 self.control.take(list(running))
@@ -115,7 +118,9 @@ class FusedRun(Run):
                     id_, error = finished.get(timeout=POLL_SECONDS)
                 except queue.Empty:
                     self._check_cancelled()
-                    self._tell_progress(running, seen)
+                    if time.monotonic() - told >= PROGRESS_SECONDS:
+                        self._tell_progress(running, seen)
+                        told = time.monotonic()
                     continue
                 running.pop(id_)
                 if error is not None:
