@@ -34,6 +34,8 @@ from engine.store.runs import also_to, last_refreshes, new_run_id, run_folder
 from engine.store.sources import remember_operators, remember_schemas
 from engine.store.trust import is_trusted
 
+BESIDE_SECONDS = 0.3  # by then the first units' plans are made, and Spark works
+
 
 def launch(
     bound: Bound,
@@ -120,12 +122,19 @@ def _launch(
 
 @contextlib.contextmanager
 def _beside(work: Callable[[], None]) -> Iterator[None]:
-    """Something is done in a thread while this lasts; it is done when this ends."""
-    thread = threading.Thread(target=work, name="beside", daemon=True)
+    """Something is done in a thread while this lasts, once Spark has its plans; it is done when this ends."""
+    ended = threading.Event()
+
+    def later() -> None:
+        ended.wait(BESIDE_SECONDS)
+        work()
+
+    thread = threading.Thread(target=later, name="beside", daemon=True)
     thread.start()
     try:
         yield
     finally:
+        ended.set()
         thread.join()
 
 
