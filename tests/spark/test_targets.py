@@ -65,6 +65,14 @@ SCHEMA = "n int, `Odd `` name` string, d decimal(8,2), day date, at timestamp_nt
 
 
 @pytest.mark.parametrize("name", ["parquet", "orc", "csv", "json"])
+def test_spark_writes_data_files_alone(spark, tmp_path):
+    for form in ("parquet", "csv"):
+        spark.range(3).write.format(form).save(str(tmp_path / form))
+        names = [path.name for path in (tmp_path / form).rglob("*")]
+        assert names
+        assert all(name.startswith("part-") for name in names), "no checksums and no marks, which nobody reads"
+
+
 def test_a_target_keeps_its_old_rows_until_the_commit(spark, tmp_path, name):
     schema = SCHEMA.replace("``", "") if name == "orc" else SCHEMA
     rows = spark.createDataFrame(ROWS, schema).repartition(2)
