@@ -21,6 +21,7 @@ from engine.elastic.actuators import (
 from engine.elastic.live import LiveRun, live_limits
 from engine.elastic.rates import data_rate
 from engine.elastic.record import ElasticRecord
+from engine.errors import BadInput
 from engine.events import Remark, SparkReady
 from engine.model.binding import Bound
 from engine.spark.cluster import StandaloneCluster
@@ -41,7 +42,10 @@ def launch_live(
     master, given = record.master, dict(confs or {})
     check_master(record.file.path, master, given, os.environ)
     rate = data_rate(record.limits.rate, record.file.path.parent)
-    limits = live_limits(record.limits)
+    try:
+        limits = live_limits(record.limits)
+    except BadInput as error:
+        raise BadInput(f"{record.file.path}: {error}") from None
     with record, contextlib.ExitStack() as cleanup:
         started = time.monotonic()
         actuator: Actuator = NotOurs()

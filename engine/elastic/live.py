@@ -59,6 +59,8 @@ _MOST_PACKS = 64  # of one activation of a transformation node
 
 def live_limits(limits: Elastic) -> Elastic:
     """Live, extraction, buffers and switches are one each, in the driver; Workers scale the rest."""
+    if limits.transformation.distribution == "copy":
+        raise BadInput("`elastic.transformation.distribution`: live, `copy` would load every row once for each node")
     one = {"nodes": StageNodes(min=1, max=1)}
     return limits.model_copy(
         update={name: getattr(limits, name).model_copy(update=one) for name in ("extraction", "buffer", "switch")}
@@ -244,10 +246,10 @@ class LiveRun:
     def _queue(self, replay: Replay, rows: int) -> None:
         """Extract rows and deal their packs to the queues of the transformation nodes."""
         begun = time.monotonic()
-        for pack in replay.take(rows):
+        for pack, place in replay.take(rows):
             with self._lock:
                 sizes = [float(sum(item.bytes for item, _ in waiting)) for waiting in self._waiting]
-                for node in self._deal.choose(Parcel(pack.bytes, pack.rows), sizes):
+                for node in self._deal.choose(Parcel(pack.bytes, place), sizes):
                     self._waiting[node].append((pack, time.monotonic()))
                     self._peaks[node] = max(self._peaks[node], (sizes[node] + pack.bytes) / _MB)
         self._measured.extraction_s = [time.monotonic() - begun]
