@@ -189,7 +189,7 @@ class TimePlot(Panel):
         self.item.showGrid(x=False, y=False)
         self.moment.setPen(self.pen(colors.accent, 1.6))
         self.moment.setHoverPen(self.pen(colors.accent, 3))
-        self.empty.setColor(colors.faint)
+        self.empty.setColor(colors.muted)
         self.empty.setFont(self.font_of(14))
 
     def _name_time(self) -> None:
