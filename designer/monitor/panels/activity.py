@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from designer.monitor.colours import clear
 from designer.monitor.player import Player
-from designer.monitor.plot import TimePlot
+from designer.monitor.plot import TimePlot, lettering
 from designer.text import tr
 from designer.theme.theme import theme
 from engine.recording import RunRecording, State
@@ -158,8 +158,7 @@ class ActivityPanel(TimePlot):
 
     def _name(self, labels: list[str]) -> None:
         height = self.view.height() / max(len(labels), 1)
-        size = next((size for size in LETTERS if size * self.scale <= height), LETTERS[0])
-        every = max(1, int(np.ceil(size * self.scale / max(height, 1))))
+        size, every = lettering(height, self.scale)
         font = self.font_of(size)
         axis = self.item.getAxis("left")
         axis.setTickFont(font)
@@ -178,6 +177,5 @@ class ActivityPanel(TimePlot):
 
 
 AXIS_MARGIN = 14  # pixels beside a lane's name
-LETTERS = (12, 11, 10)  # pixels of a lane's name: the largest with which every lane has one, else only some have
 
 PANEL = ActivityPanel
