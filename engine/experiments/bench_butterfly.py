@@ -80,7 +80,6 @@ def _entries(here: Contest, data: Path) -> Iterator[Entry]:
     yield Entry(TUNED_HERE, lambda out: hand_tuned(spark, data, out))
     yield Entry(TABLES, lambda out: tables_alone(spark, data, out), answer="tables")
     yield Entry(MIXED, here.papilio("fig1", data, ANY_JOIN, granularity="fused", policy="mixed"))
-    yield Entry("papilio fused rr", here.papilio("fig1", data, ANY_JOIN, granularity="fused", policy="rr"))
     yield Entry(STRAIGHT_MERGE, apart(shipped, script="straight", hint="merge"))
     yield Entry(STRAIGHT_MERGE_HERE, lambda out: straight(spark, data, out, hint="merge"))
     yield Entry(MIXED_MERGE, here.papilio("fig1", data, granularity="fused", policy="mixed"))
