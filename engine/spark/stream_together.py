@@ -1,0 +1,33 @@
+"""The results of several tables' plans as one: so that one Spark job makes them all, and each gets its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+NUMBER, PART = "_papilio_number", "_papilio_part_"
+
+
+def one_result(frames: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all of them: each with the number of its frame, and in that frame's column."""
+    numbered = [
+        frame.select(F.lit(number).alias(NUMBER), F.struct("*").alias(f"{PART}{number}"))
+        for number, frame in enumerate(frames)
+    ]
+    result = numbered[0]
+    for other in numbered[1:]:
+        result = result.unionByName(other, allowMissingColumns=True)
+    return result
+
+
+def parts(rows: pa.Table, count: int) -> list[pa.Table]:
+    """The rows of each frame by themselves."""
+    numbers = rows.column(NUMBER)
+    return [
+        pa.Table.from_struct_array(rows.filter(pc.equal(numbers, number)).column(f"{PART}{number}"))
+        for number in range(count)
+    ]
