@@ -53,8 +53,8 @@ def experiment(options: Options) -> Report:
                 "and Sum performs worst, with K once for each level",
                 overall[SUM] == max(overall[name] for name in inheriting),
                 "so that base tables gain over their views, as the paper says of a large K. Mean over all "
-                f"utilizations: {means}. In chains, Sum and any K > 1 then do the same: a source comes before its view, "
-                "where Max leaves that to the freshness deltas; so these two are level",
+                f"utilizations: {means}. In chains, Sum and any K > 1 then do the same: a source comes before its "
+                "view, where Max leaves that to the freshness deltas; so these two are level",
             ),
         ],
     )
