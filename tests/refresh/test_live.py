@@ -200,6 +200,25 @@ def test_what_cannot_be_run_ends_with_2_and_is_told(tmp_path, old, new, told):
     assert (done.returncode, told in done.stderr, str(file) in done.stderr) == (2, True, True), done.stderr
 
 
+def test_a_table_that_has_no_place_is_told_before_spark_is_started(tmp_path):
+    file = tmp_path / "small.butterfly.yaml"
+    file.write_text(FILE.replace("nodes:", "roots: {far: /proc}\nnodes:").replace("out/pair", "${far}/pair"))
+    done = papilio_here("stream", "run", file, "--for", "1", home=tmp_path)
+    assert done.returncode == 2
+    assert f"{file}: node `pair`: the folder `/proc/pair` cannot be used: /proc: " in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--policy", "--sharing"])
+def test_an_unknown_policy_is_told_before_spark_is_started(tmp_path, option):
+    file = tmp_path / "small.butterfly.yaml"
+    file.write_text(FILE)
+    done = papilio_here("stream", "run", file, option, "max-benefits", "--for", "1", home=tmp_path)
+    assert done.returncode == 2
+    assert f"{option} max-benefits: there is no such" in done.stderr
+    assert "Spark" not in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_table_of_a_warehouse_is_not_run_or_exported_as_a_batch(tmp_path, spark):
     file = tmp_path / "small.butterfly.yaml"
     file.write_text(FILE)
