@@ -202,7 +202,7 @@ def test_what_cannot_be_run_ends_with_2_and_is_told(tmp_path, old, new, told):
 
 def test_a_table_that_has_no_place_is_told_before_spark_is_started(tmp_path):
     file = tmp_path / "small.butterfly.yaml"
-    file.write_text(FILE.replace("nodes:", "roots: {far: /proc}\nnodes:").replace("out/pair", "${far}/pair"))
+    file.write_text(FILE.replace("nodes:", "roots: {here: ., far: /proc}\nnodes:").replace("out/pair", '"${far}/pair"'))
     done = papilio_here("stream", "run", file, "--for", "1", home=tmp_path)
     assert done.returncode == 2
     assert f"{file}: node `pair`: the folder `/proc/pair` cannot be used: /proc: " in done.stderr
