@@ -24,6 +24,7 @@ demo: .venv/.demo-ready ## generate data, run the Fig. 1 butterfly on Spark, ope
 
 test: .venv/.test-ready ## check style, types and imports, then run all tests but the slow ones
 	@$(MAKE) --no-print-directory lint
+	@$(BIN)/python -m compileall -q engine designer resources workflows # where Python may not do so itself
 	QT_QPA_PLATFORM=$${QT_QPA_PLATFORM:-offscreen} $(BIN)/pytest --numprocesses 2 --dist loadgroup
 
 test-slow: .venv/.test-ready ## run the slow tests

@@ -66,18 +66,20 @@ class Service:
         self.tell("hello", protocol=PROTOCOL, version=__version__, pid=os.getpid())
         self.tell("state", state="idle")
         self._worker.start()
-        for line in lines:
-            try:
-                command = json.loads(line) if len(line) <= MAX_LINE else None
-            except (ValueError, RecursionError):
-                command = None
-            if not isinstance(command, dict):
-                self.tell("failed", id=None, message="a command is one line of JSON, a mapping with `command`")
-                continue
-            if command.get("command") == "shutdown":
-                break
-            self.take(command)
-        self.stop()
+        try:
+            for line in lines:
+                try:
+                    command = json.loads(line) if len(line) <= MAX_LINE else None
+                except (ValueError, RecursionError):
+                    command = None
+                if not isinstance(command, dict):
+                    self.tell("failed", id=None, message="a command is one line of JSON, a mapping with `command`")
+                    continue
+                if command.get("command") == "shutdown":
+                    break
+                self.take(command)
+        finally:
+            self.stop()
 
     def tell(self, event: str, **fields: Any) -> None:
         """Write an event."""

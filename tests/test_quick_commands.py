@@ -41,6 +41,8 @@ print(json.dumps({"code": code, "loaded": sorted({name.partition(".")[0] for nam
         (["partition", FIG1, "--param", "data_folder={data}"], 0),
         (["plan", FIG1, "--param", "data_folder={data}"], 0),
         (["operators"], 0),
+        (["bench"], 0),
+        (["experiment"], 0),
     ],
     ids=lambda value: value if isinstance(value, int) else " ".join(Path(text).name for text in value[:3]),
 )

@@ -20,9 +20,15 @@ from designer.theme.theme import theme
 
 LONG_S = 120  # from here on times are minutes and seconds
 AXIS_WIDTH = 132  # the same in all panels, so that times stand below each other
+LABEL_GAP = 2  # pixels between an axis's label and the edge of the panel
 MARK = QPainterPath()  # of a spill: a flag on its moment
 MARK.addPolygon([QPointF(-0.5, -0.5), QPointF(0.5, -0.5), QPointF(0.0, 0.45)])
 MARK.closeSubpath()
+
+
+def axis_width(scale: float) -> int:
+    """The room for values or names beside a plot."""
+    return round(AXIS_WIDTH * min(scale, 1.45))
 
 
 class TimeAxis(pg.AxisItem):
@@ -43,7 +49,14 @@ class ValueAxis(pg.AxisItem):
         self.write: Any = lambda value: f"{value:g}"
 
     def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str]:
-        return [self.write(value) for value in values]
+        texts = [self.write(value) for value in values]
+        return ["" if text in texts[:at] else text for at, text in enumerate(texts)]  # no two ticks with one text
+
+    def resizeEvent(self, event: object = None) -> None:
+        """Put the label where all of it is seen; pyqtgraph lets it stand out of its room."""
+        super().resizeEvent(event)
+        if self.label is not None:  # it is None once the plot is closed
+            self.label.setPos(LABEL_GAP, self.label.y())
 
 
 class Veil(pg.GraphicsObject):
@@ -163,7 +176,8 @@ class TimePlot(Panel):
             axis.setTickFont(self.font_of(12))
             axis.setStyle(tickTextOffset=round(6 * self.scale), tickLength=0)
             axis.label.setFont(self.font_of(12))
-        self.item.getAxis("left").setWidth(round(AXIS_WIDTH * min(self.scale, 1.45)))
+        self.item.getAxis("left").setWidth(axis_width(self.scale))
+        self.item.setContentsMargins(0, round(5 * self.scale), 0, 0)  # the topmost words have half a line more
         self.item.getAxis("bottom").setHeight(round(40 * self.scale))
         self._name_time()
         self.item.showGrid(x=False, y=False)

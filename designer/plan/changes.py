@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -109,3 +110,19 @@ def accept_view(document: Document, rewrite: Rewrite, rows: Rows | None) -> Edit
 def title(document: Document, node: str) -> str:
     """What a node is called; its id where it is gone by now."""
     return document.title_of(node) if node in document.workflow.nodes else node
+
+
+def told_apart(document: Document, node: str) -> str:
+    """What a node is called, with its id where another one is called the same."""
+    own = title(document, node)
+    others = (other for other in document.workflow.nodes if other != node)
+    return f"{own} ({node})" if any(document.title_of(other) == own for other in others) else own
+
+
+def in_titles(document: Document, text: str) -> str:
+    """A message of the planner with nodes as the canvas calls them; it has their ids in backquotes."""
+
+    def called(found: re.Match[str]) -> str:
+        return told_apart(document, found[1]) if found[1] in document.workflow.nodes else found[1]
+
+    return re.sub("`([^`]+)`", called, text)

@@ -26,6 +26,8 @@ from engine.plan.planner import Ranking
 from engine.plan.space import Plan
 
 WHAT, HOW, ROWS, COST, WHY = range(5)
+MOST_LINES = 3  # explained below the list
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class CostsTab(QWidget):
@@ -47,9 +49,11 @@ class CostsTab(QWidget):
         for column in (WHAT, HOW, ROWS, COST):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
         header.setStretchLastSection(True)
-        self.tree.headerItem().setTextAlignment(COST, Qt.AlignmentFlag.AlignRight)
-        self.tree.headerItem().setTextAlignment(ROWS, Qt.AlignmentFlag.AlignRight)
+        for column in (ROWS, COST):
+            self.tree.headerItem().setTextAlignment(column, RIGHT)
         self.tree.itemSelectionChanged.connect(self._choose)
+        self.why = label("", "muted", wrap=True)  # the column is rarely wide enough
+        self.why.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.name = label("", "muted")
         self.ways = QComboBox()
         self.ways.setAccessibleName(tr("Implementation"))
@@ -68,6 +72,7 @@ class CostsTab(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(8, 8, 8, 8)
         layout.addWidget(self.tree, 1)
+        layout.addWidget(self.why)
         layout.addLayout(row)
         self._choose()
 
@@ -88,7 +93,7 @@ class CostsTab(QWidget):
                 row.setData(WHAT, Qt.ItemDataRole.UserRole, line.node)
                 row.setToolTip(WHY, shown.why)
                 for column in (ROWS, COST):
-                    row.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+                    row.setTextAlignment(column, RIGHT)
                 if shown.is_sorter:
                     row.setForeground(WHAT, colors.keyword)
                 if dearest and line.cost == dearest:
@@ -125,13 +130,20 @@ class CostsTab(QWidget):
             at = next((i for i in range(self.ways.count()) if f"@{self.ways.itemData(i)}" in row.text(WHAT)), 0)
             self.ways.setCurrentIndex(at)
         else:
-            self.name.setText(tr("Choose a line to pin or forbid its implementation.") if not nodes else "")
+            self.name.setText("")
+        self._explain()
         choice = self.ways.count() > 1
         for widget in (self.ways, self.pin, self.forbid):
             widget.setEnabled(choice)
         self.limit.setEnabled(bool(nodes))
         if node is not None:
             self.asked.emit(node)
+
+    def _explain(self) -> None:
+        """Why the chosen lines cost what they cost, in full."""
+        rows = self.tree.selectedItems()
+        lines = [f"{row.text(WHAT)}: {row.text(WHY)}" for row in rows]
+        self.why.setText("\n".join(lines[:MOST_LINES]) or tr("Choose a line to see why, to pin or to forbid."))
 
     def pin_way(self) -> None:
         """The chosen node must have the implementation in the box."""

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 from designer.canvas.view import CanvasView
 from designer.editor import Editor
 from designer.plan import changes
-from designer.plan.costs import CostsTab
+from designer.plan.costs import RIGHT, CostsTab
 from designer.plan.drawing import PlanDrawing
 from designer.plan.explore import Explored, explore, snapshot
 from designer.plan.views import ViewsTab
@@ -102,7 +102,7 @@ class PlanPanel(QWidget):
         for column in (COST, SORTERS, SORTING, RUN):
             self.list.header().setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
             if column != RUN:
-                self.list.headerItem().setTextAlignment(column, Qt.AlignmentFlag.AlignRight)
+                self.list.headerItem().setTextAlignment(column, RIGHT)
         self.list.currentItemChanged.connect(lambda *_: self._show_plan())
         self.costs = CostsTab()
         self.costs.asked.connect(self._select)
@@ -231,7 +231,7 @@ class PlanPanel(QWidget):
                 )
                 row.setToolTip(SIGNATURE, signature)
                 for column in (COST, SORTERS, SORTING):
-                    row.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+                    row.setTextAlignment(column, RIGHT)
                 if plan is ranking.best:
                     row.setFont(COST, bold)
                 self.list.addTopLevelItem(row)
@@ -247,7 +247,10 @@ class PlanPanel(QWidget):
     def _verdict(self) -> None:
         found = self.found
         if found.problem is not None:
-            self._say(found.problem, "wrong" if self.editor and not self.editor.analysis.bound.errors else "muted")
+            if self.editor is None or self.editor.analysis.bound.errors:
+                self._say(found.problem, "muted")
+            else:
+                self._say(self._refusal(self.editor, found.problem), "wrong")
             return
         ranking = found.ranking
         if ranking is None:
@@ -262,6 +265,12 @@ class PlanPanel(QWidget):
             text = tr("{0} signatures, all looked at in {1} s", f"{ranking.signatures:,}", f"{found.seconds:.2f}")
         parts = [text, *ranking.remarks, self._assumed(found.rows)]
         self._say(" · ".join(part for part in parts if part), "muted")
+
+    def _refusal(self, editor: Editor, problem: str) -> str:
+        """Why there is no plan, in the words of the canvas, and where to mend it."""
+        text = changes.in_titles(editor.document, problem)
+        asked = editor.document.workflow.plan is not None
+        return tr("{0}. What is asked of plans is on the tab Wishes.", text) if asked else text
 
     def _assumed(self, rows: Rows | None) -> str:
         nodes = rows.assumed() if rows is not None else []

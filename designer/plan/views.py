@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QPushButton, QVBoxLayout, QWidget
 
@@ -49,8 +51,8 @@ class ViewsTab(QWidget):
         refused = changes.planning_of(editor.document).as_drawn if editor is not None else ()
         for offer in found.views:
             node = offer.node
-            text = tr("Refused: {0}", offer.text()) if node in refused else offer.text()
-            item = QListWidgetItem(text.replace("`", ""))
+            said = offer.text(partial(changes.told_apart, editor.document)) if editor is not None else offer.text()
+            item = QListWidgetItem(tr("Refused: {0}", said) if node in refused else said)
             item.setData(Qt.ItemDataRole.UserRole, offer)
             self.list.addItem(item)
             if before is not None and before.node == node:

@@ -76,7 +76,7 @@ class WishesTab(QWidget):
             return
         document = editor.document
         asked = changes.planning_of(document)
-        title = partial(changes.title, document)
+        title = partial(changes.told_apart, document)
         for node, way in asked.pin.items():
             self._add(tr("{0} is pinned to {1}", title(node), way), partial(changes.unpin, document, node))
         for node, ways in asked.forbid.items():

@@ -41,6 +41,7 @@ class Trend(pg.PlotWidget):
             axis = item.getAxis(side)
             axis.setPen(pg.mkPen(colors.border))
             axis.setTextPen(pg.mkPen(colors.muted))
+            axis.enableAutoSIPrefix(False)
         item.setLabel("left", tr("seconds"), color=colors.muted.name())
         item.setLabel("bottom", tr("run, oldest first"), color=colors.muted.name())
         item.setTitle(self._name or None, color=colors.text.name(), size="9pt")

@@ -13,6 +13,7 @@ from designer.session.recovery import Lost
 from designer.text import tr
 from engine.errors import BadInput, PapilioError
 from engine.model.binding import secret_literals
+from engine.model.comments import comments_of
 from engine.model.file import read_text, workflow_from
 from engine.model.workflow import FILE_ENDING, Workflow
 
@@ -92,12 +93,13 @@ class Files:
         for one in lost:
             try:
                 document = Document(one.workflow(), self.window.catalogue, one.path)
+                if one.path is not None and one.path.is_file():
+                    document.on_disk = read_text(one.path)
+                    document.comments = comments_of(document.on_disk)
             except PapilioError as error:
                 self.window.complain(tr("This cannot be recovered"), str(error))
                 continue
-            view = self.window.open_document(document, modified=True, recovered=one.file.name)
-            if one.path is not None and one.path.is_file():
-                view.editor.document.on_disk = read_text(one.path)
+            self.window.open_document(document, modified=True, recovered=one.file.name)
 
     def import_xml(self) -> None:
         """A workflow from the metadata store's XML."""

@@ -147,6 +147,7 @@ QTabBar {{ background: {window}; }}
 QTabBar::tab {{
   background: {window}; color: {muted}; padding: 7px 14px; border: 0; border-bottom: 2px solid transparent;
 }}
+QMainWindow > QTabBar::tab {{ padding: 7px 9px; }}
 QTabBar::tab:selected {{ color: {text}; border-bottom: 2px solid {accent}; }}
 QTabBar::tab:hover {{ color: {text}; }}
 QStatusBar {{ background: {window}; border-top: 1px solid {border}; color: {muted}; }}

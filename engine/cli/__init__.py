@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import importlib
 import importlib.util
 import pkgutil
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from types import FrameType
 
 import click
 
 from engine import __version__
 from engine.errors import PapilioError
+
+COLLECT_AFTER = 20_000  # new objects: while modules load they are many, and hardly one of them goes
 
 
 class _CommandFolder(click.Group):
@@ -57,8 +64,10 @@ def papilio() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and turn every error into one message and its exit code."""
+    gc.set_threshold(COLLECT_AFTER)
     try:
-        papilio(args=arguments, standalone_mode=False)
+        with _ended_like_cancelled():
+            papilio(args=arguments, standalone_mode=False)
     except PapilioError as error:
         click.secho(str(error), fg="red", err=True)
         sys.exit(error.exit_code)
@@ -68,3 +77,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         click.secho("Cancelled.", fg="yellow", err=True)
         sys.exit(3)
+
+
+@contextlib.contextmanager
+def _ended_like_cancelled() -> Iterator[None]:
+    """A termination, or a terminal that closes, cleans up as Ctrl-C does; what is repeated does not cut it short."""
+    asked: list[signal.Signals] = []
+    if threading.current_thread() is threading.main_thread():
+        there = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+        asked = [number for number in there if signal.getsignal(number) is signal.SIG_DFL]
+
+    def heard(_: int, __: FrameType | None) -> None:
+        for number in asked:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for number in asked:
+        signal.signal(number, heard)
+    try:
+        yield
+    finally:
+        for number in asked:
+            signal.signal(number, signal.SIG_DFL)

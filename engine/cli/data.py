@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,8 +29,6 @@ def _share(kind: str, what: str) -> Callable[[_F], _F]:
 @click.group()
 def command() -> None:
     """Generate data sets."""
-    # A terminated generation cleans up as one that is cancelled with Ctrl-C does.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @command.command()

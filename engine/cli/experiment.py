@@ -27,7 +27,7 @@ _COLOURS = {"reproduced": "green", "not reproduced": "red", "not reproducible he
     show_default=True,
     help="Where data and targets of the experiment are kept, where it has any.",
 )
-@click.option("--to", "folder", type=click.Path(path_type=Path), help="Write tables (CSV) and charts (SVG) there.")
+@click.option("--to", "folder", type=click.Path(path_type=Path), help="Write tables (CSV), charts (SVG, PNG) there.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep the report there, for `papilio results`.")
 @json_option
 def command(
@@ -40,16 +40,19 @@ def command(
     as_json: bool,
 ) -> None:
     """Make a paper's table or figure again and judge its claims. Without a name (or with `list`), list them."""
+    if name is None or name == "list":
+        from engine.experiments.named import summaries
+
+        for known, summary in summaries("experiment", "experiment").items():
+            click.echo(f"{known:<16}{summary}")
+        return
+    from engine.drawing import INSTALL, can_draw
     from engine.errors import BadInput
-    from engine.experiments.experiment import Options, find, has_scale, names
+    from engine.experiments.experiment import Options, find, has_scale
     from engine.experiments.kept import Kept, clock
     from engine.experiments.kept import keep as keep_result
     from engine.experiments.svg import draw
 
-    if name is None or name == "list":
-        for known in names():
-            click.echo(f"{known:<16}{(find(known).__doc__ or '').strip().splitlines()[0]}")
-        return
     if scale is not None and not has_scale(name):
         raise BadInput(f"the experiment `{name}` has no scale: its sizes are the paper's")
     options = Options(quick, lambda text: click.secho(text, dim=True, err=True), scale, data_folder.resolve())
@@ -66,6 +69,8 @@ def command(
     if folder is not None:
         for file in report.write(folder):
             click.secho(f"written: {file}", dim=True, err=True)
+        if report.charts and not can_draw():
+            click.secho(f"no PNG beside the SVG: the designer, which makes it, is not installed: {INSTALL}", err=True)
 
 
 def _print(report: Report) -> None:

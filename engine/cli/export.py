@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import click
 
 from engine.cli._workflow import Given, takes_workflow
-from engine.errors import BadInput, EnvironmentProblem
+from engine.errors import BadInput
 
 
 @click.command(name="export")
@@ -51,23 +47,11 @@ def command(
 
 
 def _picture(file: Path, form: str, output: Path | None) -> None:
-    """Let the designer draw it, in a process of its own and without a window: the engine knows no Qt."""
+    """Let the designer draw it."""
+    from engine.drawing import draw_workflow
     from engine.model.file import load
 
     if output is None or output.suffix.lower() != f".{form}":
         raise BadInput(f"{file}: a picture needs a file to be written to: --output NAME.{form}")
-    if importlib.util.find_spec("PySide6") is None or importlib.util.find_spec("designer") is None:
-        raise EnvironmentProblem(
-            "the designer, which draws the picture, is not installed: pip install 'papilio[designer]'"
-        )
     load(file)  # what is wrong with the file is said here
-    done = subprocess.run(
-        [sys.executable, "-m", "designer.export", str(file), str(output)],
-        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        said = done.stderr.strip().splitlines()
-        raise EnvironmentProblem(said[-1] if said else f"{output}: the designer ended with code {done.returncode}")
+    draw_workflow(file, output)

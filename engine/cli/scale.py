@@ -9,7 +9,6 @@ import click
 
 from engine.cli._workflow import Given, spark_conf, takes_workflow
 from engine.cli.store import json_option, print_json, store_option
-from engine.errors import BadInput
 
 if TYPE_CHECKING:
     from engine.events import Event
@@ -27,7 +26,7 @@ def command() -> None:
 
 @command.command()
 @click.argument("file", type=_FILE)
-@click.option("--plot", type=_FILE, metavar="F.svg", help="Draw rate, nodes, times, queues and buffers there.")
+@click.option("--plot", type=_FILE, metavar="F.svg|F.png", help="Draw rate, nodes, times, queues and buffers there.")
 @click.option("--run-dir", type=_FILE, help="Where the run keeps its log and its files.")
 @click.option("--events", metavar="-|FILE", help="Also write the events there; - is standard output.")
 @store_option
@@ -36,19 +35,20 @@ def simulate(
     file: Path, plot: Path | None, run_dir: Path | None, events: str | None, place: str | None, as_json: bool
 ) -> None:
     """Reckon what the scaler would do: the file's data rate against a model of the stages."""
+    from engine.drawing import check_picture, write_picture
     from engine.elastic.record import ElasticRecord
     from engine.elastic.simulation import launch_simulation
-    from engine.model.file import load, write_text
+    from engine.model.file import load
 
+    if plot is not None:
+        check_picture("--plot", plot)
     record = ElasticRecord(load(file), backend="simulated", folder=run_dir, store=place, events=events)
     summary, result = launch_simulation(record)
     if plot is not None:
         from engine.experiments.elastic_charts import charts
         from engine.experiments.svg import stacked
 
-        if not plot.parent.is_dir():
-            raise BadInput(f"--plot {plot}: there is no folder {plot.parent}")
-        write_text(plot, stacked(charts(record.limits, result)))
+        write_picture(stacked(charts(record.limits, result)), plot)
         summary["plot"] = str(plot)
     if as_json:
         print_json(summary)
@@ -186,6 +186,8 @@ def _print(summary: dict[str, Any]) -> None:
         click.echo(f": {decision['reason']}")
     if len(decisions) > _SHOWN:
         click.echo(f"            … and {len(decisions) - _SHOWN:,} more in {summary['folder']}/events.jsonl")
+    for warning in summary["warnings"]:
+        click.secho(f"! {warning}", fg="yellow")
     for stage in summary["unreachable"]:
         click.secho(f"! the limit of the {stage} could not be kept with the nodes there are", fg="yellow")
     if "plot" in summary:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from engine.spark.cluster import StandaloneCluster
+from engine.errors import BadInput
+from engine.model.elastic import Elastic
+from engine.spark.cluster import StandaloneCluster, executor_ids
 
-# What an application asks of a cluster that is not ours: executors come and go as its tasks need them, and a node
-# that leaves hands its shuffles and cached rows on.
-DYNAMIC_ALLOCATION = {
-    "spark.dynamicAllocation.enabled": "true",
-    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
-    "spark.dynamicAllocation.executorIdleTimeout": "30s",
-    "spark.decommission.enabled": "true",
-    "spark.storage.decommission.enabled": "true",
-    "spark.storage.decommission.shuffleBlocks.enabled": "true",
-    "spark.storage.decommission.rddBlocks.enabled": "true",
-}
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Actuator(ABC):
@@ -32,6 +28,10 @@ class Actuator(ABC):
     @abstractmethod
     def lost(self) -> list[str]:
         """Nodes that died since the last look."""
+
+    def there(self) -> list[str] | None:
+        """The nodes that somebody else adds and removes; none where the scaler's orders are what counts."""
+        return None
 
 
 class OwnWorkers(Actuator):
@@ -56,10 +56,7 @@ class OwnWorkers(Actuator):
 
 
 class NotOurs(Actuator):
-    """Nodes that somebody else controls: Spark's dynamic allocation on an existing cluster, nobody on local Spark.
-
-    One controller at a time, so nothing is started or stopped here.
-    """
+    """Nodes that nobody adds or removes: those of local Spark."""
 
     def resize(self, nodes: int) -> tuple[list[str], list[str]]:
         return [], []
@@ -68,10 +65,81 @@ class NotOurs(Actuator):
         return []
 
 
-def allocation_settings(least: int, most: int) -> dict[str, str]:
-    """Spark's settings for an existing cluster, between so many executors."""
-    return DYNAMIC_ALLOCATION | {
+class Allocated(NotOurs):
+    """Executors that Spark's dynamic allocation adds and removes on an existing cluster.
+
+    One controller at a time: nothing is started or stopped here, those that are there are only looked at.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def there(self) -> list[str]:
+        return [f"executor-{number}" for number in executor_ids(self._spark)]
+
+
+# ---------------------------------------------------------------- settings for an existing cluster
+
+ENABLED = "spark.dynamicAllocation.enabled"
+_K8S_IMAGES = ("spark.kubernetes.executor.container.image", "spark.kubernetes.container.image")
+
+
+def allocation_settings(limits: Elastic) -> dict[str, str]:
+    """What an application asks of a cluster that is not ours.
+
+    Executors come and go as its tasks need them, as many as the limits allow and as long as they say; one that leaves
+    hands its shuffles and cached rows on, so it need not be kept for them.
+    """
+    idle = f"{max(1, math.ceil(limits.hold_s))}s"
+    least = least_workers(limits)
+    return {
+        ENABLED: "true",
         "spark.dynamicAllocation.minExecutors": str(least),
         "spark.dynamicAllocation.initialExecutors": str(least),
-        "spark.dynamicAllocation.maxExecutors": str(most),
+        "spark.dynamicAllocation.maxExecutors": str(_most_executors(limits, least)),
+        # Tasks that wait for as long as the scaler takes between two looks ask for an executor, and for more of them
+        # when those that came have settled.
+        "spark.dynamicAllocation.schedulerBacklogTimeout": f"{max(1, math.ceil(limits.sample_s))}s",
+        "spark.dynamicAllocation.sustainedSchedulerBacklogTimeout": (
+            f"{max(1, math.ceil(limits.sample_s), math.ceil(limits.settle_s))}s"
+        ),
+        # Without these two an executor that holds cached rows or shuffles would stay for ever.
+        "spark.dynamicAllocation.executorIdleTimeout": idle,
+        "spark.dynamicAllocation.cachedExecutorIdleTimeout": idle,
+        # No service outside of the executors keeps shuffles; Kubernetes has none.
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.timeout": idle,
+        "spark.decommission.enabled": "true",
+        "spark.storage.decommission.enabled": "true",
+        "spark.storage.decommission.shuffleBlocks.enabled": "true",
+        "spark.storage.decommission.rddBlocks.enabled": "true",
+        "spark.executor.cores": str(limits.live.worker_cores),
+        "spark.executor.memory": f"{limits.live.worker_mb}m",
     }
+
+
+def least_workers(limits: Elastic) -> int:
+    """The Workers or executors to begin with: stages share them."""
+    return max(limits.transformation.nodes.min, limits.warehouse.nodes.min)
+
+
+def _most_executors(limits: Elastic, least: int) -> int:
+    """What the pool has beside one node each of extraction, buffer and switch, and the two stages may have."""
+    pool = limits.pool - 3
+    stages = [stage.nodes.max or pool for stage in (limits.transformation, limits.warehouse)]
+    return max(least, min(pool, max(stages)))
+
+
+def check_one_controller(
+    file: object, master: str | None, confs: Mapping[str, str], environment: Mapping[str, str]
+) -> None:
+    """Refuse settings that would have two controllers add and remove nodes, or that a cluster cannot start with."""
+    if master is None and confs.get(ENABLED, "").lower() == "true":
+        raise BadInput(
+            f"{file}: --spark-conf {ENABLED}=true: without --master the scaler starts and stops Workers itself, and "
+            "there is one controller at a time"
+        )
+    if master is not None and master.startswith("k8s://") and not any(confs.get(name) for name in _K8S_IMAGES):
+        raise BadInput(f"{file}: --master {master}: name the image that executors run, --spark-conf {_K8S_IMAGES[1]}=…")
+    if master == "yarn" and not any(environment.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")):
+        raise BadInput(f"{file}: --master yarn: set HADOOP_CONF_DIR or YARN_CONF_DIR to the folder that describes it")

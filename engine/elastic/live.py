@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MB = 1e6
+_ALLOCATED = "Spark's dynamic allocation"
 _TICK_S = 0.05
 _DRAIN_S = 1800.0  # until everything that was generated must be loaded
 _RECENT = 6  # queries whose average counts
@@ -88,8 +89,10 @@ class LiveRun:
     ) -> None:
         self.record = record
         self.limits = live_limits(record.limits)
-        self.scaler = Scaler(self.limits)
         self.spark, self.flow, self.actuator = spark, flow, actuator
+        self._there: list[str] = []  # the nodes that somebody else gave us, at the last look
+        followed = frozenset() if actuator.there() is None else frozenset({Stage.TRANSFORMATION})
+        self.scaler = Scaler(self.limits, followed)
         self._rate = rate
         self._stop = threading.Event()
         self._orders: queue.Queue[Start | Stop | None] = queue.Queue()
@@ -271,6 +274,7 @@ class LiveRun:
         with self._lock:
             for name in self.actuator.lost():
                 self._lost(name)
+            self._follow()
             seen = Sample(
                 extraction_s=measured.extraction_s,
                 queues_mb=list(self._peaks),
@@ -306,6 +310,23 @@ class LiveRun:
                 etl_seconds=round(measures[Stage.EXTRACTION] + measured.transformation_s + measured.loaded_s, 3),
             )
         )
+
+    def _follow(self) -> None:
+        """Tell who came and went where somebody else decides that, and deal the queues to those who are there."""
+        there = self.actuator.there()
+        if there is None or there == self._there:
+            return
+        before, self._there = self._there, there
+        nodes = max(1, len(there))
+        self.scaler.follow(Stage.TRANSFORMATION, nodes)
+        self._resized(Stage.TRANSFORMATION, nodes)
+        self.most_workers = max(self.most_workers, len(there))
+        for name in there:
+            if name not in before:
+                self._tell_node(Stage.TRANSFORMATION, "started", name, reason=_ALLOCATED)
+        for name in before:
+            if name not in there:
+                self._tell_node(Stage.TRANSFORMATION, "stopped", name, reason=_ALLOCATED)
 
     def _lost(self, name: str) -> None:
         """A Worker died. It hosted a node of every stage that has as many as there are Workers."""

@@ -10,11 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from engine.control import RunControl, driven
+from engine.control import RunControl, driven, is_alive
 from engine.elastic.decision import Stage
 from engine.errors import BadInput, PapilioError, RunCancelled
-from engine.events import Event, EventLog, LimitsSet, RunFinished, RunStarted
-from engine.model.elastic import Elastic
+from engine.events import Event, EventLog, LimitsSet, Remark, RunFinished, RunStarted
+from engine.model.elastic import Elastic, unknown_limits
 from engine.model.file import WorkflowFile, to_yaml
 from engine.store import MetadataStore, RunRecord
 from engine.store.runs import also_to, new_run_id, run_folder
@@ -81,6 +81,11 @@ class ElasticRecord:
         self._cleanup = contextlib.ExitStack()
 
     def __enter__(self) -> ElasticRecord:
+        if self._given is not None and is_alive(self._given):
+            raise BadInput(
+                f"{self._given}: a run is under way there, and a warehouse has one controller at a time: wait for its "
+                "end, or name another folder"
+            )
         self.folder = run_folder(self._given, self.run)
         self.log = EventLog(self.folder / "events.jsonl", self._listener)
         self._cleanup.callback(self.log.close)
@@ -110,6 +115,9 @@ class ElasticRecord:
             )
         )
         self.log.add(limits_event(self.limits, self.zero))
+        self.summary["warnings"] = unknown_limits(self.limits)
+        for warning in self.summary["warnings"]:
+            self.log.add(Remark(time=self.zero, message=f"{self.file.path}: {warning}"))
         self._keep("running", None)
         if self._told is not None:
             self._told(self.run, self.folder)

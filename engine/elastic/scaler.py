@@ -7,7 +7,7 @@ condition has held without a break. The nodes of all stages come from one pool o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from engine.elastic.decision import Action, Decision, Stage, out
@@ -82,6 +82,7 @@ class Scaler:
     """Decides for all stages. Whoever carries the orders out reports back: started, failed, stopped or lost."""
 
     limits: Elastic
+    followed: Set[Stage] = frozenset()  # whose nodes somebody else adds and removes, and not from this pool
     stages: dict[Stage, StageState] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -94,7 +95,8 @@ class Scaler:
     @property
     def ready(self) -> int:
         """The nodes in the pool that no stage has."""
-        return self.limits.pool - sum(state.nodes + state.starting for state in self.stages.values())
+        ours = (state for stage, state in self.stages.items() if stage not in self.followed)
+        return self.limits.pool - sum(state.nodes + state.starting for state in ours)
 
     def nodes(self) -> dict[str, int]:
         """The nodes at work in each stage."""
@@ -106,6 +108,8 @@ class Scaler:
         """What is to be done after a look at the stages."""
         orders = []
         for stage, state in self.stages.items():
+            if stage in self.followed:
+                continue
             if state.starting or state.stopping or now < state.quiet_until:
                 # What is measured now is still of the old nodes.
                 state.low_since = None
@@ -206,6 +210,10 @@ class Scaler:
         state.starting += 1
         state.low_since = None
         return Start(stage, 1, f"{reason}: it is replaced")
+
+    def follow(self, stage: Stage, nodes: int) -> None:
+        """So many nodes does somebody else give a stage now."""
+        self.stages[stage].nodes = nodes
 
     def _settle(self, state: StageState, now: float) -> None:
         state.quiet_until = now + self.limits.settle_s

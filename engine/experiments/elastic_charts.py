@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from engine.elastic.decision import Stage
@@ -27,13 +28,8 @@ def charts(limits: Elastic, result: Simulated) -> list[Chart]:
         "load": [point.load_s for point in points],
         "all three": [point.etl_s for point in points],
     }
-    queries = [point.query_s for point in points if point.query_s is not None]
-    if len(queries) == len(points):
-        times["query"] = queries
-        if limits.warehouse.query_limit_s is not None:
-            levels[f"query limit {limits.warehouse.query_limit_s:g} s"] = limits.warehouse.query_limit_s
     limit = limits.transformation.limit_mb
-    return [
+    drawn = [
         Chart("rate", "Data rate", unit, "rows/s", {"rate": [point.rate_rows_s for point in points]}, xs),
         Chart("nodes", "Nodes of each stage", unit, "nodes", nodes, xs, marks=marks),
         Chart("times", "Times", unit, "seconds", times, xs, levels=levels, marks=marks),
@@ -58,6 +54,33 @@ def charts(limits: Elastic, result: Simulated) -> list[Chart]:
             xs,
         ),
     ]
+    if any(point.query_s is not None for point in points):
+        slowest = limits.warehouse.query_limit_s
+        drawn.append(
+            Chart(
+                "queries",
+                "Average query time",
+                unit,
+                "seconds",
+                {"query": [math.nan if point.query_s is None else point.query_s for point in points]},
+                xs,
+                levels={f"limit {slowest:g} s": slowest} if slowest is not None else {},
+            )
+        )
+    if result.rebalancings:
+        drawn.append(_rebalanced(result, xs, unit, divisor))
+    return drawn
+
+
+def _rebalanced(result: Simulated, xs: Sequence[float], unit: str, divisor: float) -> Chart:
+    """What was moved so far, and each rebalancing with its nodes, MB and seconds."""
+    ends = [((one.at_s + one.seconds) / divisor, one.moved_mb) for one in result.rebalancings]
+    moved = [sum(size for end, size in ends if end <= at) for at in xs]
+    marks = [
+        (one.at_s / divisor, f"{one.nodes_before}→{one.nodes_after}: {one.moved_mb:,.0f} MB in {one.seconds:,.0f} s")
+        for one in result.rebalancings[:_MOST_MARKS]
+    ]
+    return Chart("rebalancing", "Facts moved by rebalancing", unit, "MB", {"moved": moved}, xs, marks=marks)
 
 
 def thinned(points: Sequence[Point]) -> list[Point]:

@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from engine.drawing import can_draw, draw_png
 from engine.experiments import named
 from engine.experiments.svg import Chart, draw
 
@@ -86,7 +87,10 @@ class Report:
         }
 
     def write(self, folder: Path) -> list[Path]:
-        """A CSV file for each table, an SVG picture for each chart, and the claims."""
+        """A CSV file for each table, a picture for each chart, and the claims.
+
+        Pictures are SVG, and PNG beside it where the designer, which makes them, is installed.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         written = []
         for table in self.tables:
@@ -96,10 +100,12 @@ class Report:
                 writer.writerow(table.headings)
                 writer.writerows(table.rows)
             written.append(file)
+        pictures = []
         for chart in self.charts:
             file = folder / f"{chart.name}.svg"
             file.write_text(draw(chart), encoding="utf-8")
-            written.append(file)
+            pictures.append(file)
+        written += [*pictures, *(draw_png(pictures) if can_draw() else ())]
         file = folder / "report.json"
         file.write_text(json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         return [*written, file]

@@ -45,8 +45,8 @@ def experiment(options: Options) -> Report:
             Chart(
                 "ascale_fig10",
                 "ETL time and nodes by data rate, scaling out",
-                "rows/s",
-                "seconds",
+                "data rate (rows/s)",
+                "time (seconds)",
                 {"extraction, transformation and load": [row[1] for row in rows]},
                 [float(rate) for rate in rates],
                 levels={f"limit {limits.limit_s:g} s": limits.limit_s},

@@ -20,6 +20,8 @@ def experiment(options: Options) -> Report:
     limits, result = run(rate=stairs([*up, *down, *rest], seconds))
     assert limits.limit_s is not None
     halves = by_stair(result.points, seconds)
+    lasts = 2 * len(up) - 1
+    halves[lasts:] = [[point for points in halves[lasts:] for point in points]]
     rising = {rate: max(point.etl_s for point in points) for rate, points in zip(up, halves, strict=False)}
     nodes_up = {rate: sum(points[-1].nodes.values()) for rate, points in zip(up, halves, strict=False)}
     rows = []
@@ -42,8 +44,8 @@ def experiment(options: Options) -> Report:
             Chart(
                 "ascale_fig11",
                 "ETL time and nodes by data rate, scaling in (rate falls from right to left)",
-                "rows/s",
-                "seconds",
+                "data rate (rows/s)",
+                "time (seconds)",
                 {"extraction, transformation and load": [row[1] for row in rows[::-1]]},
                 [float(rate) for rate in up],
                 levels={f"limit {limits.limit_s:g} s": limits.limit_s},

@@ -43,8 +43,8 @@ def experiment(options: Options) -> Report:
             Chart(
                 "ascale_fig13",
                 "Extraction time and nodes by data rate",
-                "rows/s",
-                "seconds",
+                "data rate (rows/s)",
+                "time (seconds)",
                 {"average extraction time": [row[1] for row in rows]},
                 [float(rate) for rate in rates],
                 levels={"limit 1 s": LIMIT_S},

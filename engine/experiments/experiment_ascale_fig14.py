@@ -54,12 +54,12 @@ def experiment(options: Options) -> Report:
             Chart(
                 "ascale_fig14",
                 "Average queue of each transformation node",
-                "rows/s",
-                "rows",
+                "data rate (rows/s)",
+                "queue (rows)",
                 {head: [float(row[2 + node]) for row in rows] for node, head in enumerate(heads)},
                 [f"{rate // 1000}k" for rate in RATES],
                 bars=True,
-                levels={"limit 50 MB": LIMIT_ROWS},
+                levels={"limit 50 MB, about 380,000 rows": LIMIT_ROWS},
             )
         ],
         [

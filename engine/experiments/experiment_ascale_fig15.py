@@ -53,7 +53,7 @@ def experiment(options: Options) -> Report:
                 "memory (MB)",
                 {"memory of node 1": first[::every], "memory of node 2": second[::every]},
                 [point.at_s for point in points[::every]],
-                levels={"50 % of memory": half, "all of it": MEMORY_MB},
+                levels={"50 % of memory": half, "all memory": MEMORY_MB},
                 marks=[(change.at_s, "node added") for change in outs],
                 right={"disk of node 1 (GB)": [size / 1000 for size in disk[::every]]},
                 y_right="disk (GB)",

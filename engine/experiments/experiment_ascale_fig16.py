@@ -58,8 +58,8 @@ def experiment(options: Options) -> Report:
             Chart(
                 "ascale_fig16",
                 "Load time and warehouse nodes by the size of a load",
-                "MB",
-                "seconds",
+                "size of a load (MB)",
+                "load time (seconds)",
                 {"load time": [row[1] for row in rows]},
                 [float(size) for size in SIZES_MB],
                 levels={"limit 60 s": LIMIT_S},

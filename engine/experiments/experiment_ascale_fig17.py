@@ -40,7 +40,7 @@ def experiment(options: Options) -> Report:
                 "ascale_fig17",
                 "Average query time by nodes, 50 GB",
                 "nodes: GB a node",
-                "seconds",
+                "time (seconds)",
                 {"average query time": times, "rebalancing time": [row[5] or float("nan") for row in rows]},
                 [f"{row[0]}: {row[1]:.1f}" for row in rows],
                 levels={"limit 60 s": LIMIT_S},

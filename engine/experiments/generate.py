@@ -439,14 +439,18 @@ def generate(nodes: int, shape: Shape = Shape.BUTTERFLY, seed: int = 1) -> Workf
     _SHAPES[shape](builder, nodes)
     assert len(builder.nodes) == nodes
     edges = [(edge["from"].partition(".")[0], edge["to"].partition(".")[0]) for edge in builder.edges]
+    name = f"generated_{shape.value.replace('-', '_')}_{nodes}_{seed}"
     return Workflow.model_validate(
         {
             "papilio": 1,
-            "name": f"{shape.value.replace('-', '_')}_{nodes}_{seed}",
-            "description": f"Made by chance: {nodes} nodes, shape {shape.value}, seed {seed}.",
+            "name": name,
+            "description": (
+                f"Made by chance over TPC-H: {nodes} nodes in the shape {shape.value}. "
+                f"`papilio generate --nodes {nodes} --shape {shape.value} --seed {seed}` makes it again."
+            ),
             "parameters": {
                 "data_folder": {"default": "../data/tpch", "description": "Where the TPC-H tables are"},
-                "warehouse_folder": {"default": "../warehouse/generated", "description": "Where the results go"},
+                "warehouse_folder": {"default": f"../warehouse/{name}", "description": "Where the results go"},
             },
             "roots": {"data": "${data_folder}", "warehouse": "${warehouse_folder}"},
             "nodes": builder.nodes,

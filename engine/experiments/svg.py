@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,8 @@ from html import escape
 WIDTH, HEIGHT = 720, 420
 LEFT, RIGHT, TOP, BOTTOM = 84, 52, 52, 64
 LABELS = 16  # at most so many stand below an axis
+MARK = 11  # between the names of two marks, which stand upright
+LETTER = 6.6  # about as wide as a letter is
 DOTS = 120  # a line of more points is drawn without them
 COLOURS = ("#2b6cb0", "#dd6b20", "#2f855a", "#b83280", "#6b46c1", "#c53030", "#4a5568", "#b7791f")
 
@@ -29,7 +32,7 @@ class Chart:
     errors: Mapping[str, Sequence[float]] = field(default_factory=dict)  # of lines: how far each point may be off
     levels: Mapping[str, float] = field(default_factory=dict)  # limits, as dashed lines across
     marks: Sequence[tuple[float, str]] = field(default_factory=list)  # moments worth a vertical line, over numbers
-    right: Mapping[str, Sequence[float]] = field(default_factory=dict)  # stairs, by an axis of their own
+    right: Mapping[str, Sequence[float]] = field(default_factory=dict)  # by an axis of their own
     y_right: str = ""
 
 
@@ -56,24 +59,28 @@ def _document(body: str, height: int) -> str:
 
 
 def _body(chart: Chart) -> str:
-    values = [value for some in chart.series.values() for value in some if math.isfinite(value)]
     high = [
         value + error
         for name, errors in chart.errors.items()
         for value, error in zip(chart.series[name], errors, strict=True)
     ]
-    scale = _Scale(chart, [*values, *high, *chart.levels.values()])
+    scale = _Scale(chart, [*_values(chart), *high, *chart.levels.values()])
     title = f'<text x="{WIDTH / 2}" y="22" text-anchor="middle" font-size="15">{escape(chart.title)}</text>'
     parts = [
         title,
         *_axes(chart, scale),
-        *_marks(chart, scale),
+        *(_mark(scale, at) for at, _ in chart.marks),
         *(_bars if chart.bars else _lines)(chart, scale),
         *_right(chart),
         *_levels(chart, scale),
+        *_mark_names(chart, scale),
         *_legend(chart),
     ]
     return "\n".join(parts)
+
+
+def _values(chart: Chart) -> list[float]:
+    return [value for some in chart.series.values() for value in some if math.isfinite(value)]
 
 
 class _Scale:
@@ -91,6 +98,8 @@ class _Scale:
         else:
             step = _step(top or 1.0)
             self.low, self.high = 0, max(math.ceil((top or 1.0) / step), 1) * step
+            if max(chart.levels.values(), default=0.0) >= self.high:
+                self.high += step  # a limit is never the upper edge
             self.ticks = [step * number for number in range(round(self.high / step) + 1)]
         numbers = [value for value in chart.xs if isinstance(value, (int, float))]
         self.labels = chart.bars or len(numbers) < len(chart.xs)
@@ -152,10 +161,10 @@ def _lines(chart: Chart, scale: _Scale) -> Iterable[str]:
 
 
 def _right(chart: Chart) -> Iterable[str]:
-    """Stairs by the axis on the right, in whole numbers: nodes, say."""
+    """By the axis on the right: stairs over numbers (nodes, say), dots on a line over labels."""
     if not chart.right:
         return
-    top = max((value for some in chart.right.values() for value in some), default=1.0)
+    top = max((value for some in chart.right.values() for value in some if math.isfinite(value)), default=1.0)
     scale = _Scale(Chart(chart.name, "", "", "", chart.right, chart.xs, chart.bars), [top])
     edge = WIDTH - RIGHT
     for tick in scale.ticks:
@@ -164,18 +173,28 @@ def _right(chart: Chart) -> Iterable[str]:
     colours = _colours(chart)[len(chart.series) :]
     for colour, values in zip(colours, chart.right.values(), strict=True):
         points = [
-            (scale.x(index, x), scale.y(value)) for index, (x, value) in enumerate(zip(chart.xs, values, strict=False))
+            (scale.x(index, x), scale.y(value))
+            for index, (x, value) in enumerate(zip(chart.xs, values, strict=False))
+            if math.isfinite(value)
         ]
-        path = " ".join(
-            f"{x:.1f},{before:.1f} {x:.1f},{y:.1f}"
-            for (x, y), before in zip(points, [points[0][1], *(y for _, y in points)], strict=False)
-        )
+        if scale.labels:
+            yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>' for x, y in points)
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (points if scale.labels else _stairs(points)))
         yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="5 2"/>'
     middle = (TOP + HEIGHT - BOTTOM) / 2
     yield (
         f'<text x="{WIDTH - 6}" y="{middle}" text-anchor="middle" fill="#4a5568" '
         f'transform="rotate(-90 {WIDTH - 6} {middle})">{escape(chart.y_right)}</text>'
     )
+
+
+def _stairs(points: Sequence[tuple[float, float]]) -> Iterable[tuple[float, float]]:
+    """Through points in stairs, each as wide on its left as on its right: the same whichever way one came."""
+    yield points[0]
+    for (left, before), (right, after) in itertools.pairwise(points):
+        middle = (left + right) / 2
+        yield from ((middle, before), (middle, after))
+    yield points[-1]
 
 
 def _levels(chart: Chart, scale: _Scale) -> Iterable[str]:
@@ -186,17 +205,34 @@ def _levels(chart: Chart, scale: _Scale) -> Iterable[str]:
             'stroke-width="1.5" stroke-dasharray="6 4"/>'
         )
         at = y - 5 if y > TOP + 16 else y + 14  # not over the legend
+        yield _ground(LEFT + 4, at - 11, LETTER * len(name) + 4, 14)
         yield f'<text x="{LEFT + 6}" y="{at:.1f}" fill="#c53030">{escape(name)}</text>'
 
 
-def _marks(chart: Chart, scale: _Scale) -> Iterable[str]:
-    for at, name in chart.marks:
-        x = scale.x(0, at)
-        yield f'<line x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{HEIGHT - BOTTOM}" stroke="#cbd5e0"/>'
+def _mark(scale: _Scale, at: float) -> str:
+    x = scale.x(0, at)
+    return f'<line x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{HEIGHT - BOTTOM}" stroke="#cbd5e0"/>'
+
+
+def _mark_names(chart: Chart, scale: _Scale) -> Iterable[str]:
+    """Beside their lines, at the end where the lines of the chart are not; those that are close stand side by side."""
+    shares = [(HEIGHT - BOTTOM - scale.y(value)) / (HEIGHT - TOP - BOTTOM) for value in _values(chart)]
+    low = sum(shares) < 0.4 * len(shares)
+    beside = 0.0
+    for at, name in sorted(chart.marks):
+        length = 5.7 * len(name)
+        x = beside = max(scale.x(0, at) - 3, beside + MARK)
+        y = TOP + length + 4 if low else HEIGHT - BOTTOM - 4
+        yield _ground(x - 9, y - length - 1, MARK, length + 2)
         yield (
-            f'<text x="{x - 3:.1f}" y="{TOP + 2}" text-anchor="end" font-size="9" fill="#718096" '
-            f'transform="rotate(-90 {x - 3:.1f} {TOP + 2})">{escape(name)}</text>'
+            f'<text x="{x:.1f}" y="{y:.1f}" font-size="10" fill="#4a5568" '
+            f'transform="rotate(-90 {x:.1f} {y:.1f})">{escape(name)}</text>'
         )
+
+
+def _ground(x: float, y: float, width: float, height: float) -> str:
+    """Something white to write on: what is below still shows through."""
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="white" fill-opacity="0.8"/>'
 
 
 def _error_bars(
@@ -255,7 +291,7 @@ class Measured:
     most: float
 
 
-ROW, LETTER, NAME_LETTERS = 22, 6.6, 46
+ROW, NAME_LETTERS = 22, 46
 
 
 def draw_measured(title: str, unit: str, values: Sequence[Measured]) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from engine.model.kept import Kept
+from engine.model.problems import did_you_mean
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -302,3 +303,18 @@ class Elastic(Kept):
                 f"extraction and load may take {known:g} s together, but all stages {self.limit_s:g} s (limit_s)"
             )
         return self
+
+
+def unknown_limits(part: Kept, place: str = "elastic") -> list[str]:
+    """What stands among the limits and is none: it is kept in the file, and nobody heeds it."""
+    fields = type(part).model_fields
+    found = [
+        f"`{place}.{name}` is no limit, so it is not heeded{did_you_mean(name, fields)}"
+        for name in part.model_extra or ()
+    ]
+    for name in fields:
+        value = getattr(part, name)
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, Kept):
+                found += unknown_limits(one, f"{place}.{name}")
+    return found

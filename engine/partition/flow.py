@@ -82,6 +82,8 @@ def flow_of(bound: Bound) -> Flow:
     kinds = [_kind(type(operator)) for operator in operators]
     edges: dict[Edge, bool] = {}  # and whether each of its links is a reference
     whole = set()
+    leaves_by: list[str | None] = [None] * len(kinds)  # the port of its first link
+    routers = []
     for link in bound.links:
         source, target = number[link.source], number[link.target]
         reference = (
@@ -90,9 +92,13 @@ def flow_of(bound: Bound) -> Flow:
         edges[source, target] = reference and edges.get((source, target), True)
         if reference:
             whole.add((source, target))
-    for index, node in enumerate(bound.order):
-        if kinds[index] is Kind.ROW_SYNCHRONIZED and _by_several_ports(bound.outgoing.get(node, ())):
-            kinds[index] = Kind.ROUTER
+        first = leaves_by[source]
+        if first is None:
+            leaves_by[source] = link.source_port
+        elif first != link.source_port and kinds[source] is Kind.ROW_SYNCHRONIZED:
+            routers.append(source)
+    for router in routers:
+        kinds[router] = Kind.ROUTER
     references = frozenset([edge for edge in whole if edges[edge]])
     return Flow(tuple(bound.order), tuple(kinds), tuple(edges), references, frozenset(whole))
 
@@ -115,32 +121,24 @@ def _kind(operator: type[Operator]) -> Kind:
     return Kind.ROW_SYNCHRONIZED
 
 
-def _by_several_ports(leaving: Sequence[Link]) -> bool:
-    return len(leaving) > 1 and any(link.source_port != leaving[0].source_port for link in leaving)
-
-
 def components(nodes: Sequence[int], pairs: Iterable[Edge]) -> list[list[int]]:
-    """Numbers that ascend, joined where two of them are a pair. Each component ascends as well; linear but for that."""
-    neighbours: dict[int, list[int]] = {}
+    """Numbers that ascend, joined where two of them are a pair. Each component ascends as well; nearly linear."""
+    # A lower one of each node's component, the lowest for the lowest. A list where it can be one.
+    lower: list[int] | dict[int, int] = list(nodes) if isinstance(nodes, range) else {node: node for node in nodes}
     for one, other in pairs:
-        neighbours.setdefault(one, []).append(other)
-        neighbours.setdefault(other, []).append(one)
-    seen: set[int] = set()
-    found = []
-    for start in nodes:
-        if start in seen:
-            continue
-        members = [start]
-        if start in neighbours:
-            seen.add(start)
-            for at in members:  # grows while it is walked
-                for near in neighbours[at]:
-                    if near not in seen:
-                        seen.add(near)
-                        members.append(near)
-            members.sort()
-        found.append(members)
-    return found
+        while lower[one] != one:
+            one = lower[one] = lower[lower[one]]
+        while lower[other] != other:
+            other = lower[other] = lower[lower[other]]
+        lower[max(one, other)] = min(one, other)
+    found: dict[int, list[int]] = {}
+    for node in nodes:
+        lowest = lower[node] = lower[lower[node]]  # those before it know theirs by now
+        if lowest == node:
+            found[node] = [node]
+        else:
+            found[lowest].append(node)
+    return list(found.values())
 
 
 def levels(nodes: Iterable[_Node], edges: Iterable[tuple[_Node, _Node]]) -> dict[_Node, int]:

@@ -7,13 +7,15 @@ of the finer one's. Then it need not go through all rows again. That is offered,
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import BadInput
 from engine.model.binding import Bound
-from engine.model.expressions import Call, Expr, ExpressionError, is_repeatable, parse
+from engine.model.expression_tree import Call, Expr, is_repeatable
+from engine.model.expression_words import ExpressionError
+from engine.model.expressions import parse
 from engine.model.operator import Mode, PassOn, Role, Target, column_type, expression_type
 from engine.model.problems import did_you_mean
 from engine.model.types import Schema
@@ -48,11 +50,13 @@ class Rewrite:
     rows_then: int
     exact: bool  # false where sums of floating-point numbers may differ in their last digits
 
-    def text(self) -> str:
-        """The offer in one sentence."""
+    def text(self, called: Callable[[str], str] = "`{0}`".format) -> str:
+        """The offer in one sentence. `called`: what a node is called in it."""
         digits = "" if self.exact else "; sums of floating-point numbers may differ in their last digits"
+        source = self.source[0]
+        finer = "which" if source == self.finer else f"where {called(self.finer)}"
         return (
-            f"`{self.node}` can be answered from `{self.source[0]}`, where `{self.finer}` has summed up the same rows: "
+            f"{called(self.node)} can be answered from {called(source)}, {finer} has summed up the same rows: "
             f"{self.rows_then:,} rows instead of {self.rows_now:,}{digits}"
         )
 

@@ -88,6 +88,8 @@ class Part:
         for queue, (some_packs, some_rows, some_bytes) in line.queues.items():
             packs, rows, size = packs + some_packs, rows + some_rows, size + some_bytes
             held += (number(queue), some_packs, some_rows, some_bytes)
+        if line.held is not None:
+            packs, rows, size = line.held
         last = before + len(held) // 4
         self.shots += (at, packs, rows, size, line.memory_bytes, line.disk_bytes, len(line.running), first, last)
 

@@ -19,6 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from engine.errors import BadInput, EnvironmentProblem
 from engine.spark.java import find_java
 from engine.spark.session import (
@@ -48,6 +50,12 @@ _WORKER_AT = re.compile(r"Starting Spark worker \S+:(\d+) with")
 # Waits for the end of its input, which comes when the process that started it ends in whatever way, and then
 # takes its whole process group with it: Master, Workers and the executors that they started.
 _GUARD = ("/bin/sh", "-c", "read -r _; kill -KILL 0")
+
+
+def executor_ids(session: SparkSession) -> list[str]:
+    """The executors that an application has on a cluster, in the order in which they came."""
+    found = session.sparkContext._jsc.sc().getExecutorIds().mkString(",")
+    return sorted(filter(None, found.split(",")), key=int)
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,11 @@ def test_every_cost_line_is_explained_and_leads_to_its_node(window, balanced):
         "BJ",
     ]
     assert balanced.costs.ways.currentData() == "MJ"
+    assert balanced.costs.why.text() == (
+        "3@MJ  ⋈ A: go through 50,000 rows in step = 50,000; rows come in order of (A) and (A)"
+    )
+    tree.clearSelection()
+    assert balanced.costs.why.text() == "Choose a line to see why, to pin or to forbid."
 
 
 def test_pins_bans_and_limits_are_undo_steps_that_the_file_keeps(window, balanced, qtbot, tmp_path):
@@ -125,6 +130,7 @@ def test_pins_bans_and_limits_are_undo_steps_that_the_file_keeps(window, balance
     balanced.costs.set_limit(100)
     replanned(balanced, qtbot)
     assert "the limit 3=100 asks for 100 at most" in balanced.said.text()
+    assert "on the tab Wishes" in balanced.said.text()
     assert balanced.said.objectName() == "wrong"
     assert balanced.list.topLevelItemCount() == 0
     for _ in range(3):
@@ -137,7 +143,10 @@ def test_wishes_are_taken_back_and_limits_set_as_numbers(window, balanced, qtbot
     editor = balanced.editor
     assert editor is not None
     wishes = balanced.wishes
-    assert [wishes.list.item(i).text() for i in range(3)] == [f"γ {key} must not be HB" for key in ("A", "A", "B")]
+    # Two nodes are called γ A: those are told apart by their ids.
+    assert [wishes.list.item(i).text() for i in range(3)] == [
+        f"γ {key} must not be HB" for key in ("A (2)", "A (4)", "B")
+    ]
     wishes.list.setCurrentRow(0)
     wishes.take_back()
     assert editor.document.workflow.plan.forbid == {"4": ["HB"], "5": ["HB"]}
@@ -149,6 +158,20 @@ def test_wishes_are_taken_back_and_limits_set_as_numbers(window, balanced, qtbot
     for _ in range(3):
         editor.stack.undo()
     assert editor.document.workflow.plan == load(BALANCED).workflow.plan
+
+
+def test_a_pin_that_cannot_be_had_is_told_in_the_canvas_s_words(balanced, qtbot):
+    editor = balanced.editor
+    assert editor is not None
+    editor.push(changes.pin(editor.document, "3", "HJ"))
+    editor.push(changes.set_memory(editor.document, 5))
+    replanned(balanced, qtbot)
+    assert balanced.said.text() == (
+        "these cannot be had together: ⋈ A pinned to HJ; at most 5 rows in memory. "
+        "What is asked of plans is on the tab Wishes."
+    )
+    assert balanced.drawing is not None
+    assert balanced.drawing.ways == {}  # no plan is drawn that would not be run
 
 
 def test_wishes_go_with_their_nodes():
@@ -175,6 +198,13 @@ def test_a_view_is_answered_from_a_finer_one_in_one_step_or_stays_as_drawn(windo
     offer = explorer.views.offer
     assert offer is not None
     assert explorer.tabs.tabText(2) == "Views (1)"
+    assert (
+        explorer.views.list.item(0)
+        .text()
+        .startswith(
+            "By order can be answered from Order and flag, where By order and flag has summed up the same rows: "
+        )
+    )
     assert explorer.drawing is not None
     assert explorer.drawing._ghost is not None  # the dashed line from where it would read
     before = editor.document.text()

@@ -15,7 +15,7 @@ import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication, QMessageBox, QPushButton
 
 from designer.canvas.picture import save_picture
 from designer.commands.registry import commands
@@ -31,7 +31,7 @@ from engine.model.file import load, save
 from engine.model.shape import shape
 from engine.operators import catalogue
 from tests.designer.conftest import opened
-from tests.designer.examples import FIG1, fig1, small
+from tests.designer.examples import FIG1, empty, fig1, small
 
 # ---------------------------------------------------------------- files
 
@@ -233,7 +233,7 @@ def test_work_survives_kill_9_and_is_offered_and_the_file_on_disk_is_as_it_was(
     window: MainWindow, tmp_path: Path
 ) -> None:
     path = tmp_path / "fig1.butterfly.yaml"
-    path.write_text(FIG1.read_text(encoding="utf-8"), encoding="utf-8")
+    path.write_text("# mine\n" + FIG1.read_text(encoding="utf-8"), encoding="utf-8")
     before = path.read_bytes()
     process = subprocess.Popen(
         [sys.executable, "-c", CRASHES, str(path)],
@@ -261,6 +261,7 @@ def test_work_survives_kill_9_and_is_offered_and_the_file_on_disk_is_as_it_was(
     assert window.recovery.lost() == []
     assert window.files.save()
     assert load(path).workflow.nodes["join"].title == "Nearly lost"
+    assert path.read_text(encoding="utf-8").startswith("# mine\n"), "the file's own comment is still there"
     assert list(window.recovery.folder.glob("*.yaml")) == []
 
 
@@ -454,6 +455,49 @@ def test_the_theme_is_switched_and_remembered(window: MainWindow) -> None:
     assert dark.lightness() < 60
     assert Settings(window.settings.folder).theme == "dark"
     window.run("view.theme_light")
+
+
+def test_icons_take_the_colours_of_the_theme_in_use(window: MainWindow) -> None:
+    opened(window, fig1())
+
+    def darkest() -> int:
+        buttons = [one for one in window.properties.findChildren(QPushButton) if one.text() == "Add"]
+        assert buttons
+        picture = buttons[0].icon().pixmap(16, 16).toImage()
+        spots = [picture.pixelColor(x, y) for x in range(16) for y in range(16)]
+        return min(spot.lightness() for spot in spots if spot.alpha() > 200)
+
+    assert darkest() < 60
+    window.run("view.theme_dark")
+    assert darkest() > 150
+    window.run("view.theme_light")
+
+
+def test_a_panel_behind_another_comes_to_the_front_and_works_only_there(window: MainWindow) -> None:
+    opened(window, fig1())
+    QApplication.processEvents()
+    assert window.in_front("problems")
+    assert window.docks["outline"].isVisible(), "to Qt"
+    assert not window.outline.isVisible()
+    assert window.outline.list.count() == 0, "nobody looks at it"
+    window.run("view.dock_outline")
+    QApplication.processEvents()
+    assert window.in_front("outline")
+    assert window.outline.list.count() == 18
+    window.run("view.dock_outline")
+    assert not window.docks["outline"].isVisible()
+
+
+def test_an_empty_list_says_what_would_fill_it(window: MainWindow) -> None:
+    opened(window, empty())
+    assert "Drag an operator" in window.problems.hint.text()
+    hand = opened(window, fig1())
+    assert window.problems.hint.isVisible()
+    assert "can run" in window.problems.hint.text()
+    hand.view.editor.push(changes.set_settings(hand.view.editor.document, "join", {}))
+    hand.view.editor.check()
+    assert window.problems.topLevelItemCount() > 0
+    assert not window.problems.hint.isVisible()
 
 
 def test_hidden_panels_stay_hidden_next_time(window: MainWindow) -> None:

@@ -29,7 +29,7 @@ from engine.events import (
     StagesSampled,
 )
 from engine.experiments.data import generate_tpch
-from tests.end_to_end.helpers import ROOT, WORKFLOWS, answer, environment_for, papilio_here
+from tests.end_to_end.helpers import ROOT, WORKFLOWS, answer, environment_for, papilio, papilio_here
 
 PATIENCE_S = 400
 
@@ -264,11 +264,38 @@ def test_queries_go_on_while_the_live_warehouse_is_rebalanced(live, lines, tmp_p
 def test_on_an_existing_cluster_spark_itself_allocates(live, lines, tmp_path):
     from engine.spark.cluster import StandaloneCluster
 
+    file = workflow(
+        tmp_path,
+        lines,
+        rate=steps(75, (0, 6000), (20, 0)),
+        transformation={"queue_mb": 0.5},  # which would ask for Workers, were they ours to start
+        warehouse={"every_s": 2, "nodes": {"max": 1}, "sessions": 0},
+        live={"pack_rows": 2000, "worker_mb": 768},
+        sample_s=1,
+        settle_s=2,
+        hold_s=8,
+    )
     with StandaloneCluster(workers=2, cores=1, memory_mb=768) as cluster:
         extra = cluster.settings().extra
-        confs = [f"--spark-conf={key}={value}" for key, value in extra.items()]
-        run = live(workflow(tmp_path, lines, rate=steps(15, (0, 4000))), "--master", cluster.url, *confs)
+        confs = [f"--spark-conf={key}={extra[key]}" for key in ("spark.authenticate", "spark.authenticate.secret")]
+        run = live(file, "--master", cluster.url, *confs)
+        run.await_(lambda events: bool(of_kind(events, LoadFinished)))
+        again = papilio("scale", "run", file, "--run-dir", run.run, home=tmp_path)
         summary = run.summary()
-    assert any("dynamic allocation" in event.message for event in of_kind(run.events(), Remark))
-    assert of_kind(run.events(), NodeChanged, node="worker-2") == []
+        assert [worker.id for worker in cluster.workers()] == ["worker-1", "worker-2"]  # nobody touched them
+    assert again.returncode == 2
+    assert "a run is under way there, and a warehouse has one controller at a time" in again.stderr
+    events = run.events()
+    assert any("dynamic allocation" in event.message for event in of_kind(events, Remark))
+    assert of_kind(events, ScalingDecided, stage="transformation") == []
+    changes = of_kind(events, NodeChanged, stage="transformation")
+    assert [(event.change, event.node) for event in changes[:2]] == [
+        ("started", "executor-0"),
+        ("started", "executor-1"),
+    ]
+    assert [event.nodes for event in changes[:2]] == [1, 2]
+    gone = [event for event in changes if event.change == "stopped"]
+    assert gone
+    assert gone[-1].nodes == summary["nodes"]["transformation"] == 1
+    assert summary["most_workers"] == 2
     exact(summary, run.run, lines)

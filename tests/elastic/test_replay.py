@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.elastic.actuators import NotOurs, OwnWorkers, allocation_settings
+from engine.elastic.actuators import OwnWorkers
 from engine.elastic.live import live_limits
 from engine.elastic.replay import Replay
 from engine.errors import BadInput
@@ -73,13 +73,6 @@ def test_workers_are_started_and_the_youngest_stopped_first():
     assert actuator.resize(1) == ([], ["worker-2", "worker-3"])
     cluster.dead = ["worker-1"]
     assert (actuator.lost(), actuator.lost()) == (["worker-1"], [])
-
-
-def test_on_a_cluster_of_others_spark_is_the_one_controller():
-    assert NotOurs().resize(5) == ([], [])
-    settings = allocation_settings(1, 4)
-    assert settings["spark.dynamicAllocation.enabled"] == settings["spark.decommission.enabled"] == "true"
-    assert settings["spark.dynamicAllocation.maxExecutors"] == "4"
 
 
 def test_live_the_stages_of_the_driver_have_one_node_each():

@@ -18,7 +18,7 @@ from engine.elastic.simulated_stages import Dealer, _levelled, without
 from engine.elastic.simulator import Simulation, simulate
 from engine.elastic.stages import buffer
 from engine.errors import RunCancelled
-from engine.events import LimitsSet, LogReader, RunFinished, ScalingDecided, StagesSampled
+from engine.events import LimitsSet, LogReader, Remark, RunFinished, ScalingDecided, StagesSampled
 from engine.experiments.ascale import SCENARIO, run, scaled, stairs
 from engine.experiments.bench_elastic import day
 from engine.model.binding import bind
@@ -145,6 +145,36 @@ def written(tmp_path, **more):
     return file
 
 
+def test_what_is_no_limit_is_told_and_not_heeded(tmp_path):
+    file = written(tmp_path, rate=stairs([1000], 10), transformation={"queu_mb": 1}, sources={"skewed": 2})
+    told = ["`elastic.sources.skewed` is no limit, so it is not heeded; did you mean `skew`?",
+            "`elastic.transformation.queu_mb` is no limit, so it is not heeded; did you mean `queue_mb`?"]  # fmt: skip
+    run = tmp_path / "run"
+    summary = answer(papilio_here("scale", "simulate", file, "--json", "--run-dir", run, home=tmp_path))
+    assert summary["warnings"] == told
+    remarks = [event.message for event in LogReader(run / "events.jsonl") if isinstance(event, Remark)]
+    assert remarks == [f"{file}: {text}" for text in told]
+    shown = papilio_here("scale", "simulate", file, home=tmp_path).stdout
+    checked = json.loads(papilio_here("check", file, "--json", home=tmp_path).stdout)["problems"]
+    assert all(text in shown for text in told)
+    assert [one["message"] for one in checked if one["level"] == "warning"] == told
+
+
+def test_a_plot_is_drawn_as_its_name_says_or_refused_before_anything_is_reckoned(tmp_path):
+    file = written(tmp_path, rate=stairs([100_000], 40))
+    plot = tmp_path / "p.png"
+    answer(papilio_here("scale", "simulate", file, "--json", "--plot", plot, home=tmp_path))
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".papilio")] == []
+    for name, reason in (("p.pdf", "ends in .svg or .png"), ("none/p.svg", "there is no folder")):
+        done = papilio_here(
+            "scale", "simulate", file, "--plot", tmp_path / name, "--run-dir", tmp_path / "run", home=tmp_path
+        )
+        assert done.returncode == 2
+        assert reason in done.stderr
+        assert not (tmp_path / "run").exists()
+
+
 def test_the_command_tells_draws_and_logs_what_happened(tmp_path):
     file = written(tmp_path, rate=stairs([100_000, 300_000, 50_000], 80))
     summary = answer(
@@ -171,6 +201,9 @@ def test_the_command_tells_draws_and_logs_what_happened(tmp_path):
     assert ElementTree.fromstring(text).tag.endswith("svg")
     assert "Nodes of each stage" in text
     assert "warehouse +1" in text
+    assert "Facts moved by rebalancing" in text
+    first = summary["rebalancings"][0]
+    assert f"1→2: {first['moved_mb']:,.0f} MB in {first['seconds']:,.0f} s" in text
     events = list(LogReader(tmp_path / "run" / "events.jsonl"))
     (limits,) = [event for event in events if isinstance(event, LimitsSet)]
     assert limits.stages["transformation"] == {"measure": "queue", "unit": "MB", "limit": 50.0, "min": 1, "max": None}

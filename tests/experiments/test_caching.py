@@ -34,7 +34,7 @@ def test_a_figure_is_made_and_every_claim_judged(name, spark, tmp_path):
     report = find(name)(Options(quick=True, scale=TINY * 2, folder=tmp_path, spark=spark))
     assert json.loads(json.dumps(report.as_dict()))["claims"]
     assert not [claim for claim in report.claims if claim.text == "every way of running it gives the same answer"]
-    assert {file.suffix for file in report.write(tmp_path / "out")} == {".csv", ".svg", ".json"}
+    assert {file.suffix for file in report.write(tmp_path / "out")} == {".csv", ".svg", ".png", ".json"}
 
 
 def test_what_went_wrong_is_a_claim_that_does_not_hold(spark, tmp_path):

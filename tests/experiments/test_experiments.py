@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+import math
+import sys
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
+from PySide6.QtGui import QImage
 
-from engine.errors import BadInput
+from engine.drawing import check_picture
+from engine.errors import BadInput, EnvironmentProblem
 from engine.experiments.experiment import Options, Report, Table, Verdict, find, judged, names
 from engine.experiments.svg import Chart, draw
 from tests.end_to_end.helpers import papilio_here
@@ -43,6 +48,36 @@ def test_a_planning_experiment_writes_its_tables_charts_and_claims(name, tmp_pat
     assert pictures
     for picture in pictures:
         assert ElementTree.parse(picture).getroot().tag.endswith("svg")
+
+
+LINES = Chart("lines", "Lines & more", "rows/s", "s", {"time": [1.0, 3.0, 2.0]}, [0, 1, 2], levels={"limit": 2.5})
+
+
+def test_a_chart_is_written_as_svg_and_beside_it_as_png_of_twice_its_size(tmp_path):
+    written = Report("charts", charts=[LINES]).write(tmp_path)
+    assert [file.name for file in written] == ["lines.svg", "lines.png", "report.json"]
+    image = QImage(str(tmp_path / "lines.png"))
+    assert (image.width(), image.height()) == (1440, 840)
+    seen = {image.pixelColor(x, y).name() for x in range(0, 1440, 2) for y in range(0, 840, 2)}
+    assert {"#ffffff", "#2b6cb0", "#c53030"} <= seen  # the ground, the line, its limit
+
+
+def test_without_the_designer_there_is_the_svg_alone_and_it_is_said(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "PySide6", None)
+    done = papilio_here("experiment", "plan-fig6", "--quick", "--to", tmp_path / "out", home=tmp_path)
+    assert done.returncode == 0
+    assert "no PNG beside the SVG: the designer, which makes it, is not installed" in done.stderr
+    assert {file.suffix for file in (tmp_path / "out").iterdir()} == {".csv", ".svg", ".json"}
+    with pytest.raises(EnvironmentProblem, match="is not installed"):
+        check_picture("--plot", tmp_path / "p.png")
+
+
+def test_a_limit_is_never_the_upper_edge_and_a_right_axis_skips_what_is_not_known():
+    top = draw(replace(LINES, levels={"limit": 4.0}))
+    assert ">5<" in top
+    rebalanced = draw(replace(LINES, xs=["a", "b", "c"], bars=True, right={"moved": [40.0, math.nan, 20.0]}))
+    assert rebalanced.count("<circle") == 2
+    assert "nan" not in rebalanced
 
 
 def test_a_scale_is_for_experiments_that_have_one(tmp_path):

@@ -121,6 +121,37 @@ def test_rows_come_from_footers_and_from_the_last_run_and_what_is_assumed_is_sai
     assert found["rows"]["s"] == {"rows": 1_000, "from": "run"}
 
 
+def test_a_black_box_costs_for_each_row_what_the_last_run_took_for_it(tmp_path):
+    file = write(
+        tmp_path,
+        {
+            "s": {"operator": "csv_source", "path": "s.csv", "columns": {"a": "int"}},
+            "box": {"operator": "derive", "columns": [{"name": "b", "expression": "sha2(cast(a as string), 256)"}]},
+            "t": {"operator": "parquet_target", "path": "t"},
+        },
+        ["s -> box", "box -> t"],
+    )
+
+    def cost() -> float:
+        return float(
+            answer(papilio_here("plan", file, "--cost", "measured", "--json", home=tmp_path))["top"][0]["cost"]
+        )
+
+    def ran(number: int, rows: int, seconds: float) -> None:
+        counted = {
+            "nodes": {"s": {"rows_in": 0, "rows_out": rows}, "box": {"rows_in": rows, "rows_out": rows}},
+            "units": {"t": {"nodes": ["s", "box", "t"], "rows": rows, "seconds": seconds}},
+        }
+        with MetadataStore(str(tmp_path / "store.db")) as store:
+            store.put_run(a_run(number, workflow="test", status="done", summary=counted))
+
+    looked_at = cost() / 100_000  # as much as a look at a row, for the 100,000 that are assumed
+    ran(1, 1_000, 9.0)
+    assert cost() == pytest.approx(1_000 * looked_at)  # so few rows say nothing of what one costs
+    ran(2, 50_000, 9.3)
+    assert cost() == 9_000_000  # µs: all that the unit took but for starting and ending it
+
+
 def test_prices_of_this_machine_go_over_the_built_in_ones(tmp_path):
     file = small(tmp_path)
     prices = tmp_path / "prices.json"

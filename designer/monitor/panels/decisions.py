@@ -23,6 +23,12 @@ WHY = {
     "mm": "It frees the most memory for each second it needs (minimum memory)",
 }
 
+SCORE = {
+    "rr": "Score: how soon it is its turn",
+    "mc": "Score: rows that wait for it",
+    "mm": "Score: MemB, rows freed a second × rows that wait",
+}
+
 BOLD, PLAIN = QFont.Weight.DemiBold, QFont.Weight.Normal
 Index = QModelIndex | QPersistentModelIndex
 
@@ -92,7 +98,7 @@ class Candidates(QWidget):
         super().__init__()
         self.panel = panel
         self.decision: Decision | None = None
-        self.setMinimumWidth(240)
+        self.setMinimumWidth(160)
 
     def show_decision(self, decision: Decision | None) -> None:
         """Another decision."""
@@ -114,10 +120,12 @@ class Candidates(QWidget):
         margin, line = 14.0, 25.0 * scale
         painter.setFont(self.panel.font_of(13))
         painter.setPen(colors.muted)
-        why = WHY.get(self.decision.policy, "The highest score of the policy {0}")
-        head = QRectF(margin, 8, self.width() - 2 * margin, 44 * scale)
+        policy = self.decision.policy
+        why = tr(WHY.get(policy, "The highest score of the policy {0}"), policy)
+        text = f"{why}\n{tr(SCORE[policy])}" if policy in SCORE else why
         flags = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop)
-        painter.drawText(head, flags, tr(why, self.decision.policy))
+        head = QRectF(painter.boundingRect(QRectF(margin, 8, self.width() - 2 * margin, 10_000), flags, text))
+        painter.drawText(head, flags, text)
         ranked = self.ranked()
         scores = [score for _, score in ranked]
         low, high = min(scores, default=0.0), max(scores, default=0.0)
@@ -171,7 +179,7 @@ class DecisionsPanel(Panel):
         self.table.setWordWrap(False)
         self.table.verticalHeader().hide()
         self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        self.table.horizontalHeader().setStretchLastSection(True)
+        self.table.horizontalHeader().setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
         self.candidates = Candidates(self)
         split = QSplitter(Qt.Orientation.Horizontal)
         split.addWidget(self.table)
@@ -193,7 +201,7 @@ class DecisionsPanel(Panel):
         self.table.setFont(self.font_of(13))
         self.table.horizontalHeader().setFont(self.font_of(12))
         self.table.verticalHeader().setDefaultSectionSize(round(25 * self.scale))
-        for column, width in enumerate((78, 60, 180, 100)):
+        for column, width in enumerate((74, 52, 120, 84, 92)):
             self.table.setColumnWidth(column, round(width * self.scale))
         self.candidates.update()
 
