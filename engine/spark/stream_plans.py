@@ -1,13 +1,14 @@
 """Small updates whose plan is made once: from one update to the next, only the rows that it reads are other ones.
 
 An update of few rows is mostly planning: making its operators' plans through the gateway costs more than running them.
-So the analysed plan is kept, over inputs that are files of one record each. An update writes its rows into these files
-and lets Spark optimise and run the plan again. The rows are in the form in which PySpark hands over lists of rows.
+So the plan is kept, over inputs that are files of one record each. An update writes its rows into these files and lets
+Spark run the plan again. The rows are in the form in which PySpark hands over lists of rows.
 """
 
 from __future__ import annotations
 
 import pickle
+import re
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
@@ -26,6 +27,10 @@ RECORD_BYTES = 2**18  # of an input; what is larger is handed to Spark anew
 MOST_ROWS = 5_000  # of an input: handed over row by row, more of them would cost more than the plan
 MOST_PLANS = 512
 
+# What a physical plan does once and then remembers, and what is settled when a plan is optimised: the time. A plan that
+# is too long to be told in full may have it as well.
+_UNSETTLED = re.compile(r"exchange|subquery|inmemory|current_|localtime|\bnow\b|more fields|more nodes", re.IGNORECASE)
+
 # Makes a plan over its inputs; what it counts in passing goes into the list.
 Make = Callable[[Mapping[str, DataFrame], list[CountedRows]], DataFrame]
 
@@ -35,6 +40,7 @@ class _Kept:
     """A plan that is there, its inputs' files, and what their rows look like."""
 
     frame: DataFrame | None  # None: it has to be made anew each time
+    settled: bool  # whether it can be run again as it was planned; else it is optimised and planned anew
     schema: pa.Schema  # of its result
     given: Mapping[str, pa.Schema]
     files: Mapping[str, Path]
@@ -61,8 +67,7 @@ class KeptPlans:
         if kept is None or kept.frame is None or not _write(kept, inputs):
             self.made += 1
             return collect_anew(self.session, inputs, make)
-        # The frame itself would keep what was made of it the first time: it is optimised and planned anew.
-        again: Any = DataFrame(kept.frame._jdf.alias("again"), self.session)
+        again: Any = kept.frame if kept.settled else DataFrame(kept.frame._jdf.alias("again"), self.session)
         batches = again._collect_as_arrow()
         return (pa.Table.from_batches(batches).cast(kept.schema) if batches else kept.schema.empty_table()), []
 
@@ -96,10 +101,13 @@ class KeptPlans:
         counted: list[CountedRows] = []
         frame = make(frames, counted)
         # What a function like uuid() gives is settled when a plan is analysed, and an observation is good for one run.
-        steady = not counted and frame._jdf.queryExecution().analyzed().deterministic()
+        execution = frame._jdf.queryExecution()
+        steady = not counted and execution.analyzed().deterministic()
+        told = (execution.analyzed().toString(), execution.executedPlan().toString())
+        settled = steady and not any(_UNSETTLED.search(text) for text in told)
         schema = to_arrow_schema(frame.schema, timezone="UTC")
         given = {name: rows.schema for name, rows in inputs.items()}
-        return _Kept(frame if steady else None, schema, given, files)
+        return _Kept(frame if steady else None, settled, schema, given, files)
 
     def _frame(self, file: Path, schema: pa.Schema) -> DataFrame:
         """The rows that a file holds whenever it is read."""

@@ -13,9 +13,11 @@ NUMBER, PART = "_papilio_number", "_papilio_part_"
 
 
 def one_result(frames: Sequence[DataFrame]) -> DataFrame:
-    """The rows of all of them: each with the number of its frame, and in that frame's column."""
+    """The rows of all of them: each with the number of its frame, and in that frame's columns."""
     numbered = [
-        frame.select(F.lit(number).alias(NUMBER), F.struct("*").alias(f"{PART}{number}"))
+        frame.toDF(*[f"{PART}{number}_{place}" for place in range(len(frame.columns))]).withColumn(
+            NUMBER, F.lit(number)
+        )
         for number, frame in enumerate(frames)
     ]
     result = numbered[0]
@@ -24,10 +26,11 @@ def one_result(frames: Sequence[DataFrame]) -> DataFrame:
     return result
 
 
-def parts(rows: pa.Table, count: int) -> list[pa.Table]:
-    """The rows of each frame by themselves."""
+def parts(rows: pa.Table, names: Sequence[Sequence[str]]) -> list[pa.Table]:
+    """The rows of each frame by themselves, under the names of its columns."""
     numbers = rows.column(NUMBER)
-    return [
-        pa.Table.from_struct_array(rows.filter(pc.equal(numbers, number)).column(f"{PART}{number}"))
-        for number in range(count)
-    ]
+    found = []
+    for number, columns in enumerate(names):
+        mine = rows.select([f"{PART}{number}_{place}" for place in range(len(columns))])
+        found.append(mine.filter(pc.equal(numbers, number)).rename_columns(list(columns)))
+    return found

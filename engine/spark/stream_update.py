@@ -268,14 +268,15 @@ class Updater:
                 mine = {source: inputs[f"{source} {place[name]}"] for source in way.plan.sources}
                 if way.old is not None:
                     mine[name] = inputs[f"{name} old"]
-                frames.append(self._made(way, mine, counted))
+                frames.append(self._made(way, mine, counted).select(*map(quoted, self.arrow[name].names)))
             return one_result(frames)
 
         with self._read_once(ways[0], spans) as inputs:
             olds = {f"{way.plan.name} old": way.old for way in ways if way.old is not None}
             key = tuple((way.plan.name, way.kind, place[way.plan.name]) for way in ways)
             rows, counted = self._collect(key, {**inputs, **olds}, make)
-        for number, (way, part) in enumerate(zip(ways, parts(rows, len(ways)), strict=True)):
+        names = [self.arrow[way.plan.name].names for way in ways]
+        for number, (way, part) in enumerate(zip(ways, parts(rows, names), strict=True)):
             yield way.plan.name, self._publish(way, part, [] if number else counted)
 
     def _way(self, plan: TablePlan, upto_us: int) -> _Way | None:

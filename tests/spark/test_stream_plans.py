@@ -75,15 +75,25 @@ def test_what_is_another_value_each_time_is_another_value_each_time(spark, expre
     assert len(found) == 3
 
 
-def test_what_is_shuffled_is_shuffled_anew(spark):
+SHUFFLED = {
+    "repartitioned": lambda one: one.repartition(3, "n").groupBy("small").count(),
+    "sorted": lambda one: one.orderBy("n").groupBy("small").count(),
+    "joined": lambda one: one.join(F.broadcast(one.select("n")), "n").groupBy("small").count(),
+    "grouped": lambda one: one.coalesce(1).groupBy("small").count(),
+}
+
+
+@pytest.mark.parametrize("kind", SHUFFLED)
+def test_a_plan_that_is_run_again_sees_the_new_rows_alone(spark, kind):
     plans = KeptPlans(spark)
 
     def make(inputs, counted):
-        return inputs["one"].repartition(3, "n").groupBy("small").count()
+        return SHUFFLED[kind](inputs["one"])
 
-    for count in (3, 9):
-        rows, _ = plans.collect("shuffled", {"one": some(count)}, make)
+    for count in (3, 9, 6):
+        rows, _ = plans.collect(kind, {"one": some(count)}, make)
         assert sorted(rows["count"].to_pylist()) == [count // 3] * 3
+    assert plans.made == 1
 
 
 def test_a_plan_that_counts_rows_in_passing_counts_those_of_each_run(spark):
