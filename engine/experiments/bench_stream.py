@@ -2,8 +2,8 @@
 
 Three hierarchies of 30 tables in all, two classes of periods (1 s and 30 s; less where the run is short), one contender
 after the other on the same session with the same streams. The load is found first by short runs, so that the tracks are
-asked for 95 % of what they can do. How much of it the fast tables bring is a choice; what other splits would give is told by
-simulation, and so is EDF with all tracks unless `--full` runs it as well.
+asked for 95 % of what they can do. How much of it the fast tables bring is a choice; what other splits would give is
+told by simulation, and so is EDF with all tracks unless `--full` runs it as well.
 """
 
 from __future__ import annotations
