@@ -15,7 +15,7 @@ from engine.partition.tables import Follow, tables_of
 from engine.spark import stream_update
 from engine.spark.stream_feeds import feed_of
 from engine.spark.stream_store import RecentRows, TableStore, between
-from engine.spark.stream_update import Updater
+from engine.spark.stream_update import Updater, start_track
 from tests.spark.streaming import AGAIN, FILE, SCRATCH, TOGETHER, bound_in, sorted_rows
 
 BEGIN = 1_800_000_000.0
@@ -124,6 +124,17 @@ def test_views_are_consistent_in_many_random_orders(spark, tmp_path, seed):
     warehouse = Warehouse(tmp_path, spark)
     assert all(wander(warehouse, steps=250, seed=seed).values())
     warehouse.close()
+
+
+def test_a_track_is_a_fair_pool_of_its_own(spark):
+    found = []
+    for number in range(2):
+        track = start_track(
+            spark, f"track-{number}", lambda: found.append(spark.sparkContext.getLocalProperty("spark.scheduler.pool"))
+        )
+        track.join(10)
+    assert found == ["track-0", "track-1"]
+    assert spark.sparkContext.getConf().get("spark.scheduler.mode") == "FAIR"
 
 
 # ---------------------------------------------------------------- one job for several views
