@@ -170,6 +170,7 @@ def test_one_job_reads_a_source_once_for_all_views_over_it(spark, tmp_path, monk
         group = f"together-{small_bytes}-{step}"
         spark.sparkContext.setJobGroup(group, group)
         assert sorted(together(warehouse, now)) == sorted(OVER_CLICK)
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
         jobs = list(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
         assert len(jobs) == 1
@@ -197,7 +198,7 @@ def test_a_kill_between_the_views_of_one_job_leaves_the_others_to_follow(spark, 
     assert [name for name in OVER_CLICK if edges[name] == max(edges.values())] == [published]
     for name in OVER_CLICK:
         assert warehouse.published(name) == warehouse.scratch(name), name
-    # They are no longer alike: each follows by itself, and nothing is in one of them twice.
+    # Those that are behind follow, and nothing is in any of them twice.
     assert sorted(together(warehouse, BEGIN + 6.5)) == sorted(OVER_CLICK)
     assert len({warehouse.stores[name].version.fresh_us for name in OVER_CLICK}) == 1
     for name in OVER_CLICK:
