@@ -27,9 +27,10 @@ RECORD_BYTES = 2**18  # of an input; what is larger is handed to Spark anew
 MOST_ROWS = 5_000  # of an input: handed over row by row, more of them would cost more than the plan
 MOST_PLANS = 512
 
-# What a physical plan does once and then remembers, and what is settled when a plan is optimised: the time. A plan that
-# is too long to be told in full may have it as well.
-_UNSETTLED = re.compile(r"exchange|subquery|inmemory|current_|localtime|\bnow\b|more fields|more nodes", re.IGNORECASE)
+# What is settled when a plan is optimised, the time, and what a physical plan does once and then remembers. A plan that is
+# too long to be told in full may have either.
+_TIMED = re.compile(r"current_|localtime|\bnow\b|more fields|more nodes", re.IGNORECASE)
+_REMEMBERED = re.compile(r"exchange|subquery|inmemory|more fields|more nodes", re.IGNORECASE)
 
 # Makes a plan over its inputs; what it counts in passing goes into the list.
 Make = Callable[[Mapping[str, DataFrame], list[CountedRows]], DataFrame]
@@ -103,8 +104,11 @@ class KeptPlans:
         # What a function like uuid() gives is settled when a plan is analysed, and an observation is good for one run.
         execution = frame._jdf.queryExecution()
         steady = not counted and execution.analyzed().deterministic()
-        told = (execution.analyzed().toString(), execution.executedPlan().toString())
-        settled = steady and not any(_UNSETTLED.search(text) for text in told)
+        settled = (
+            steady
+            and not _TIMED.search(execution.analyzed().toString())
+            and not _REMEMBERED.search(execution.executedPlan().toString())
+        )
         schema = to_arrow_schema(frame.schema, timezone="UTC")
         given = {name: rows.schema for name, rows in inputs.items()}
         return _Kept(frame if steady else None, settled, schema, given, files)
