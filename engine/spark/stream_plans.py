@@ -27,8 +27,8 @@ RECORD_BYTES = 2**18  # of an input; what is larger is handed to Spark anew
 MOST_ROWS = 5_000  # of an input: handed over row by row, more of them would cost more than the plan
 MOST_PLANS = 512
 
-# What is settled when a plan is optimised, the time, and what a physical plan does once and then remembers. A plan that is
-# too long to be told in full may have either.
+# What is settled when a plan is optimised, the time, and what a physical plan does once and then remembers. A plan that
+# is too long to be told in full may have either.
 _TIMED = re.compile(r"current_|localtime|\bnow\b|more fields|more nodes", re.IGNORECASE)
 _REMEMBERED = re.compile(r"exchange|subquery|inmemory|more fields|more nodes", re.IGNORECASE)
 
