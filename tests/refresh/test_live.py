@@ -28,7 +28,7 @@ from engine.refresh.live.warehouse import LiveSettings, LiveWarehouse
 from engine.refresh.scheduler import Settings
 from engine.spark.stream_store import LATE, published, published_files
 from tests.end_to_end.helpers import ROOT, answer, environment_for, papilio_here
-from tests.spark.streaming import AGAIN, FILE, SCRATCH, TOGETHER, sorted_rows
+from tests.spark.streaming import FILE, SCRATCH, TOGETHER, TOGETHER_SCRATCH, sorted_rows
 
 FOLDER = """
 papilio: 1
@@ -258,7 +258,7 @@ def nothing_lost_or_repeated(home: Path) -> None:
         (n,) for n in range(40 * (click.position[0] + 1)) if n % 5 < 4
     )
     assert sale.rows + sale.late_rows == 20 * (sale.position[0] + 1)
-    for name, scratch in {**SCRATCH, "click_again": AGAIN}.items():
+    for name, scratch in TOGETHER_SCRATCH.items():
         edge = published(home / "out" / name).fresh_us
         if edge is None:
             continue

@@ -78,9 +78,18 @@ TOGETHER = (
         "    operator: stream_table\n"
         "    hints: {scan_share: 0.9}\n"
         "    settings: {path: out/click_again, time_column: bucket, partition_s: 6}\n"
+        "  large: {operator: filter, settings: {condition: cost > 5}}\n"
+        "  large_click:\n"
+        "    operator: stream_table\n"
+        "    hints: {scan_share: 0.9}\n"
+        "    settings: {path: out/large_click, time_column: ts, partition_s: 2}\n"
         "  sale_bucket:",
     )
-    .replace("- {from: sale, to:", "- {from: second, to: again}\n- {from: again, to: click_again}\n- {from: sale, to:")
+    .replace(
+        "- {from: sale, to:",
+        "- {from: second, to: again}\n- {from: again, to: click_again}\n"
+        "- {from: click, to: large}\n- {from: large.match, to: large_click}\n- {from: sale, to:",
+    )
 )
 
 # Each view from scratch, over `click` and `sale` as of an edge. DuckDB, so another engine than the one under test.
@@ -95,7 +104,11 @@ SCRATCH = {
 }
 
 
-AGAIN = "SELECT date_trunc('second', ts) AS bucket, page, count(*) AS clicks FROM click GROUP BY ALL"
+TOGETHER_SCRATCH = {
+    **SCRATCH,
+    "click_again": "SELECT date_trunc('second', ts) AS bucket, page, count(*) AS clicks FROM click GROUP BY ALL",
+    "large_click": "SELECT * FROM click WHERE cost > 5",
+}
 
 
 def bound_in(folder: Path, text: str = FILE) -> Bound:

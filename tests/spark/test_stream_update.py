@@ -16,7 +16,7 @@ from engine.spark import stream_update
 from engine.spark.stream_feeds import feed_of
 from engine.spark.stream_store import RecentRows, TableStore, between
 from engine.spark.stream_update import Updater, start_track
-from tests.spark.streaming import AGAIN, FILE, SCRATCH, TOGETHER, bound_in, sorted_rows
+from tests.spark.streaming import FILE, SCRATCH, TOGETHER, TOGETHER_SCRATCH, bound_in, sorted_rows
 
 BEGIN = 1_800_000_000.0
 
@@ -65,7 +65,7 @@ class Warehouse:
             database.execute("SET TimeZone = 'UTC'")
             for base in ("click", "sale"):
                 database.register(base, between(self.rows(base), "ts", None, edge))
-            return sorted_rows(database.execute({**SCRATCH, "click_again": AGAIN}[name]).fetchall())
+            return sorted_rows(database.execute(TOGETHER_SCRATCH[name]).fetchall())
 
     def published(self, name: str) -> list[tuple]:
         with duckdb.connect() as database:
@@ -139,7 +139,7 @@ def test_a_track_is_a_fair_pool_of_its_own(spark):
 
 # ---------------------------------------------------------------- one job for several views
 
-OVER_CLICK = ("dear_click", "click_second", "click_again")  # one that appends, one that merges, one that is recomputed
+OVER_CLICK = ("large_click", "click_second", "click_again")  # one that appends, one that merges, one that is recomputed
 
 
 def together(warehouse: Warehouse, now: float) -> Iterator[str]:
