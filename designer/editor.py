@@ -11,7 +11,7 @@ from designer.document.analysis import Analysis, analyse
 from designer.document.document import Document
 from designer.document.edits import Edit
 from designer.undo import UndoStack
-from engine.model.binding import Bound, Discover
+from engine.model.binding import Bound, Discover, Known
 from engine.model.workflow import Workflow
 
 ANALYSE_MS = 30  # after the last edit
@@ -25,7 +25,9 @@ class _Analysed(QObject):
 class _AnalyseJob(QRunnable):
     """Checks a copy of a large workflow beside the window's own thread."""
 
-    def __init__(self, document: Document, discover: Discover | None, number: int, told: _Analysed) -> None:
+    def __init__(
+        self, document: Document, discover: Discover | None, known: Known, number: int, told: _Analysed
+    ) -> None:
         super().__init__()
         workflow = document.workflow
         copy = workflow.model_copy(
@@ -38,11 +40,13 @@ class _AnalyseJob(QRunnable):
             }
         )
         self.document = Document(copy, document.catalogue, document.path)
-        self.discover, self.number, self.told = discover, number, told
+        self.discover, self.known, self.number, self.told = discover, known, number, told
 
     def run(self) -> None:
         """Check, and say so."""
-        self.told.done.emit(self.number, analyse(self.document, self.discover))
+        found = analyse(self.document, self.discover, self.known)
+        found.wings  # noqa: B018 - the window asks for them at once
+        self.told.done.emit(self.number, found)
 
 
 class Editor(QObject):
@@ -59,6 +63,7 @@ class Editor(QObject):
         self.stack = UndoStack(document, self)
         self.stack.cleanChanged.connect(self.saved_state)
         self.analysis = Analysis(Bound(Workflow(), None), [])
+        self._known = Known()
         self._number = 0
         self._told = _Analysed()
         self._told.done.connect(self._take)
@@ -117,16 +122,17 @@ class Editor(QObject):
         """Check the workflow here and now, however large."""
         self._timer.stop()
         self._number += 1
-        self._take(self._number, analyse(self.document, self.discover))
+        self._take(self._number, analyse(self.document, self.discover, self._known))
 
     def analyse_now(self) -> None:
         """Check the workflow; a large one beside this thread."""
         self._timer.stop()
         self._number += 1
         if len(self.document.workflow.nodes) > IN_BACKGROUND:
-            QThreadPool.globalInstance().start(_AnalyseJob(self.document, self.discover, self._number, self._told))
+            job = _AnalyseJob(self.document, self.discover, self._known, self._number, self._told)
+            QThreadPool.globalInstance().start(job)
         else:
-            self._take(self._number, analyse(self.document, self.discover))
+            self._take(self._number, analyse(self.document, self.discover, self._known))
 
     def _take(self, number: int, analysis: Analysis) -> None:
         if number == self._number:  # not overtaken by a later edit

@@ -144,6 +144,7 @@ class QueueSnapshot(Event):
     """What every queue that is not empty holds: [packs, rows, bytes]."""
 
     queues: dict[str, list[int]]
+    held: list[int] | None = None  # by all together: a pack that waits in several queues is held once
     memory_bytes: int = 0  # in the memory tier
     disk_bytes: int = 0
     running: list[str] = field(default_factory=list)
@@ -283,15 +284,17 @@ class QueryAnswered(Event):
     seconds: float
     version: int
     rows: int
+    digest: str = ""  # of the answer: two that are equal have the same
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFinished(Event):
-    """A run ends: done, failed, or cancelled."""
+    """A run ends: done, failed, or cancelled. `queue` is what all queues held, as the monitor summed it up."""
 
     status: str
     seconds: float
     reason: str | None = None
+    queue: dict[str, float] | None = None  # average and peak of bytes, packs and rows, exact
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -105,14 +105,15 @@ def launch_simulated(
         except (RunCancelled, KeyboardInterrupt):
             seconds = virtual.moment
             reason = "the person stopped the run"
-            log.add(RunFinished(time=zero + seconds, status="cancelled", seconds=seconds, reason=reason))
+            held = monitor.statistics.summary()
+            log.add(RunFinished(time=zero + seconds, status="cancelled", seconds=seconds, reason=reason, queue=held))
             _put(replace(record, status="cancelled", finished=datetime.now(UTC)), store)
             raise RunCancelled(f"{bound.name}: cancelled") from None
         summary = {"run": run_id, **told(bound, settings, made, known, simulation, result), "folder": str(folder)}
         end = zero + result.seconds
         for node, rows in summary["nodes"].items():
             log.add(NodeCounted(time=end, node=node, **rows))
-        log.add(RunFinished(time=end, status="done", seconds=result.seconds))
+        log.add(RunFinished(time=end, status="done", seconds=result.seconds, queue=dict(result.queue)))
         (folder / "summary.json").write_text(json.dumps(summary, indent=2, default=str), encoding="utf-8")
         _put(replace(record, status="simulated", finished=datetime.now(UTC), summary=summary), store)
     return summary

@@ -189,7 +189,7 @@ install_python_packages() { # extra...
     say "Python packages ($extras). The first time takes minutes: Spark alone is 450 MB."
     # The demo runs on the very Spark that the tests run on.
     constraints dev "$@" >.venv/constraints.txt
-    # Compiling every module of every package ahead takes longer than compiling the used ones when they are used.
+    # They are compiled afterwards: pip would do it on one processor, and also what nobody here imports.
     quietly .venv/bin/python -m pip install --disable-pip-version-check --no-input --progress-bar off --no-compile \
         --constraint .venv/constraints.txt --editable ".[$extras]" || {
         grep -av '^WARNING' "$LOG" | tail -n 15 >&2
@@ -197,6 +197,16 @@ install_python_packages() { # extra...
             "With no network or a full disk, mend that and run make again: it goes on from here."
     }
     detail "done in $((SECONDS - start)) s"
+}
+
+# Compiles the packages and Papilio itself, for whoever may not write beside them later or has told Python not to
+# (PYTHONDONTWRITEBYTECODE): each command would otherwise spend most of its time on compiling them anew.
+compile_modules() {
+    local packages
+    packages=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    say "Python modules, compiled: commands answer at once"
+    quietly .venv/bin/python -m compileall -q -j 0 -x '/(pip|setuptools|mypy|mypyc|deploy_lib|tests)/' \
+        "$packages" engine designer resources workflows || detail "not all of them (see $LOG); those only load more slowly"
 }
 
 mkdir -p build
@@ -211,11 +221,13 @@ case "${1:-}" in
             detail "No Java 17 or newer here, so a bundled one comes along."
             install_python_packages designer java
         fi
+        compile_modules
         ;;
     test)
         make_venv
         install_groups qt test
         install_python_packages designer java postgresql sail dev
+        compile_modules
         say "Spark's classes, ready-made: the tests start Spark many times"
         quietly .venv/bin/papilio warm || detail "that did not work; Spark only starts more slowly (see $LOG)"
         ;;

@@ -41,6 +41,8 @@ print(json.dumps({"code": code, "loaded": sorted({name.partition(".")[0] for nam
         (["partition", FIG1, "--param", "data_folder={data}"], 0),
         (["plan", FIG1, "--param", "data_folder={data}"], 0),
         (["operators"], 0),
+        (["bench"], 0),
+        (["experiment"], 0),
     ],
     ids=lambda value: value if isinstance(value, int) else " ".join(Path(text).name for text in value[:3]),
 )
@@ -53,3 +55,9 @@ def test_a_command_without_spark_loads_nothing_slow(arguments, code, tpch, tmp_p
     assert SLOW_TO_LOAD.isdisjoint(answer["loaded"])
     if "--help" in arguments:
         assert {"pydantic", "yaml"}.isdisjoint(answer["loaded"])
+
+
+def test_a_python_that_spark_starts_to_read_a_table_loads_no_operators():
+    code = "import engine.spark.adbc, sys, json; print(json.dumps([name.partition('.')[0] for name in sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"pydantic", "yaml", "pandas"}.isdisjoint(json.loads(done.stdout))

@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -189,7 +190,7 @@ def test_a_newer_python_is_found_behind_an_old_python3(machine: Machine) -> None
 
 
 def fake_environment(machine: Machine) -> None:
-    """A .venv whose pip only writes down what it was asked for; all else is the real Python."""
+    """A .venv whose pip and compiler only write down what they were asked for; all else is the real Python."""
     venv = machine.root / ".venv" / "bin"
     venv.mkdir(parents=True)
     machine.add("dpkg-query", "printf installed")
@@ -201,6 +202,7 @@ case "$*" in
     "-m pip "*)
         echo "$*" >> "$HOME/pip.log"
         if [ -n "$PIP_FAILS" ]; then echo no route to the packages; exit 1; fi ;;
+    "-m compileall "*) echo "$*" >> "$HOME/compiled.log"; exit "${{COMPILING_FAILS:-0}}" ;;
     *) exec "{sys.executable}" "$@" ;;
 esac
 """
@@ -235,6 +237,21 @@ def test_the_tests_get_everything_and_spark_is_fetched_once(machine: Machine) ->
     constraints = (machine.root / ".venv" / "constraints.txt").read_text().splitlines()
     assert [line for line in constraints if line.startswith("pyspark")] == ["pyspark>=4.2,<4.3"]
     assert [line for line in constraints if "[" in line] == []
+
+
+@pytest.mark.parametrize("what", ["demo", "test"])
+def test_modules_are_compiled_ahead_for_a_python_that_may_not_keep_them(machine: Machine, what: str) -> None:
+    fake_environment(machine)
+    assert machine.set_up(what).returncode == 0
+    (compiled,) = (machine.root / "compiled.log").read_text().splitlines()
+    assert compiled.endswith(f"{sysconfig.get_path('purelib')} engine designer resources workflows")
+
+
+def test_what_cannot_be_compiled_is_said_and_the_set_up_goes_on(machine: Machine) -> None:
+    fake_environment(machine)
+    done = machine.set_up("demo", COMPILING_FAILS="1")
+    assert done.returncode == 0
+    assert "not all of them" in done.stdout
 
 
 def test_a_failing_pip_stops_the_set_up_with_its_last_words(machine: Machine) -> None:

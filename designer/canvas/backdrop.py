@@ -10,6 +10,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPainterPathStroker, QPen, QPixmap
 
 from designer.canvas import node as look
+from designer.document.layout import NODE_WIDTH
 from designer.text import tr
 from designer.theme.theme import theme
 
@@ -28,6 +29,13 @@ class Region:
     label: str
     color: QColor
     nodes: tuple[str, ...]
+
+
+def _around(places: list[tuple[float, float, float]]) -> QRectF:
+    """The frame around nodes, by their left, top and bottom."""
+    lefts, tops, bottoms = zip(*places, strict=True)
+    left, top = min(lefts), min(tops)
+    return QRectF(left, top, max(lefts) + NODE_WIDTH - left, max(bottoms) - top)
 
 
 class Backdrop:
@@ -113,14 +121,17 @@ class Backdrop:
         if self._bands is None:
             self._bands = []
             analysis = self.scene.analysis
-            frames: dict[str, QRectF] = {}
-            whole = QRectF()
+            corners: dict[str, list[tuple[float, float, float]]] = {}  # of each wing: left, top, bottom
             for id_, wing in (analysis.wings if analysis else {}).items():
                 item = self.scene.nodes.get(id_)
                 if item is not None and item.isVisible():
-                    frames[wing] = frames.get(wing, QRectF()).united(item.frame())
-                    whole = whole.united(item.frame())
+                    at = item.pos()
+                    corners.setdefault(wing, []).append((at.x(), at.y(), at.y() + item.height))
+            frames = {wing: _around(places) for wing, places in corners.items()}
             if len(frames) > 1:
+                whole = QRectF()
+                for frame in frames.values():
+                    whole = whole.united(frame)
                 order = sorted(frames.items(), key=lambda entry: entry[1].left())
                 gaps = [right[1].left() - left[1].right() for left, right in pairwise(order)]
                 room = [_LANE, *(min(max(gap / 2 - 4, 6), _LANE) for gap in gaps), _LANE]

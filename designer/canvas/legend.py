@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
@@ -25,6 +25,7 @@ class Legend(QWidget):
         super().__init__(view)
         self.view = view
         self.rows: list[tuple[str, QColor]] = []
+        self.more: list[tuple[str, str]] = []  # what is there to know beside the overlay's regions
         self._entries: list[tuple[QPointF, str, QColor]] = []
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.hide()
@@ -32,16 +33,23 @@ class Legend(QWidget):
     def refresh(self) -> None:
         """Take over the regions of the overlay in use."""
         regions = self.view.canvas.backdrop.regions()
-        self.show_rows([(region.label, region.color.name()) for region, _ in regions])
+        self.show_rows([*((region.label, region.color.name()) for region, _ in regions), *self.more])
 
     def show_rows(self, rows: list[tuple[str, str]]) -> None:
         """Names with their colours."""
         self.rows = [(text, QColor(color)) for text, color in rows[:ROWS]]
         if len(rows) > ROWS:
             self.rows.append((tr("and {0} more", len(rows) - ROWS), theme().faint))
+        before = self.frame()
         self.setVisible(bool(self.rows))
         self.place()
         self.update()
+        if self.frame() != before:
+            self.view.fit_again()
+
+    def frame(self) -> QRect:
+        """The part of the canvas's foot that it covers."""
+        return QRect() if self.isHidden() else self.geometry().adjusted(0, -4, 0, 14)
 
     def place(self) -> None:
         """Back into the corner, in as few lines as there is room for."""

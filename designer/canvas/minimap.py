@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from designer.canvas.view import CanvasView
 
 WIDTH, HEIGHT = 210, 132
+LATER_MS = 200  # after a change: problems come first
 
 
 class Minimap(QWidget):
@@ -32,7 +33,7 @@ class Minimap(QWidget):
         self._content = QRectF()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
-        self._timer.setInterval(60)
+        self._timer.setInterval(LATER_MS)
         self._timer.timeout.connect(self._redraw)
         view.canvas.laid_out.connect(self._timer.start)
         view.canvas.chosen.connect(self._timer.start)

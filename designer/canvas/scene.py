@@ -56,6 +56,7 @@ class CanvasScene(QGraphicsScene):
         self.backdrop = Backdrop(self)
         # Whoever watches a run paints on the nodes from here: each is called with the painter and the node's item.
         self.decorations: list[Callable[[QPainter, NodeItem], None]] = []
+        self.tellers: list[Callable[[Hit], str]] = []  # add to a tool tip, as rich text
         self.far_decorations: list[Callable[[QPainter, NodeItem], None]] = []  # the same, for nodes seen from afar
         self._content: QRectF | None = None
         self._dirty: set[str] = set()
@@ -97,12 +98,17 @@ class CanvasScene(QGraphicsScene):
         """Draw anew what an edit touched."""
         workflow = self.document.workflow
         there = None
+        in_place = all(cell.place[0] == "nodes" for cell in edit.cells)  # nothing else stands where it did not
         for id_ in edit.keys("nodes"):
             if id_ not in workflow.nodes:
                 self._remove_node(id_)
+                in_place = False
             elif id_ in self.nodes:
+                height = self.nodes[id_].height
                 self._show_node(id_)
+                in_place = in_place and self.nodes[id_].height == height
             else:
+                in_place = False
                 there = there or positions(workflow)
                 self._add_node(id_, there.get(id_, (0.0, 0.0)))
         moved = [id_ for id_ in edit.keys("layout", "nodes") if id_ in self.nodes]
@@ -129,10 +135,11 @@ class CanvasScene(QGraphicsScene):
         if self.groups or any(True for _ in edit.keys("layout", "groups")):
             self._set_groups()
         self.flush()
-        self.fit_rect()
-        self.backdrop.forget()
-        self.update()
-        self.laid_out.emit()
+        if not in_place:
+            self.fit_rect()
+            self.backdrop.forget()
+            self.update()
+            self.laid_out.emit()
 
     def _add_node(self, id_: str, at: tuple[float, float], shown: bool = True) -> None:
         item = NodeItem(id_)
@@ -259,16 +266,20 @@ class CanvasScene(QGraphicsScene):
 
     def show_analysis(self, analysis: Analysis) -> None:
         """Take over wings and problems, drawing only the nodes for which they changed."""
-        self.analysis = analysis
-        wings = analysis.wings
+        first, self.analysis = self.analysis is None, analysis
+        wings, levels = analysis.wings, {id_: analysis.level(id_) for id_ in analysis.by_node}
+        moved = changed = False
         for id_, item in self.nodes.items():
-            wing, level = wings.get(id_), analysis.level(id_)
-            if (wing, level) != (item.wing, item.level):
+            wing, level = wings.get(id_), levels.get(id_)
+            if wing != item.wing or level is not item.level:
+                moved, changed = moved or wing != item.wing, True
                 item.wing, item.level = wing, level
                 item.update()
-        self.backdrop.forget()
-        self.update()
-        self.laid_out.emit()
+        if first or moved or self.backdrop.overlay is not None:
+            self.backdrop.forget()
+            self.update()
+        if first or changed:
+            self.laid_out.emit()
 
     def stress(self, nodes: set[str] | None) -> None:
         """Let some nodes stand out and the others step back; None: all as usual."""
@@ -299,7 +310,8 @@ class CanvasScene(QGraphicsScene):
 
     def selected_nodes(self) -> list[str]:
         """The selected nodes, in the order the workflow has them."""
-        return [id_ for id_, item in self.nodes.items() if item.isSelected()]
+        chosen = {item.id for item in self.selectedItems() if isinstance(item, NodeItem)}
+        return [id_ for id_ in self.nodes if id_ in chosen] if len(chosen) > 1 else list(chosen)
 
     def selected_edges(self) -> list[Edge]:
         """The selected edges."""

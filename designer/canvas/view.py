@@ -135,13 +135,25 @@ class CanvasView(QGraphicsView):
             self.centerOn(0, 0)
         else:
             content = content.adjusted(-70, -80, 70, 70)
-            size = self.viewport().size()
-            zoom = min(size.width() / content.width(), size.height() / content.height(), 1.25)
-            self.resetTransform()
-            self.scale(max(zoom, FARTHEST), max(zoom, FARTHEST))
-            self.centerOn(content.center())
+            self._fit_above(content, 0)
+            if self.mapFromScene(content).boundingRect().intersects(self.legend.frame()):
+                self._fit_above(content, self.legend.frame().height())
         self._fitted = ids is None
         self.zoomed.emit(self.zoom)
+
+    def _fit_above(self, content: QRectF, below: int) -> None:
+        """Show a part of the scene, with so many pixels left free at the canvas's foot."""
+        size = self.viewport().size()
+        zoom = min(size.width() / content.width(), (size.height() - below) / content.height(), 1.25)
+        zoom = max(zoom, FARTHEST)
+        self.resetTransform()
+        self.scale(zoom, zoom)
+        self.centerOn(content.center() + QPointF(0, below / 2 / zoom))
+
+    def fit_again(self) -> None:
+        """Show everything in the room that there is now, unless somebody looks at a part."""
+        if self._fitted:
+            self.fit()
 
     def show_node(self, id_: str) -> None:
         """Bring a node into the middle and select it."""
@@ -482,7 +494,8 @@ class CanvasView(QGraphicsView):
     def viewportEvent(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             hit = self.canvas.hit(self.mapToScene(event.pos()), REACH / self.zoom)
-            text = tips.text(hit, self.editor.analysis, self.editor.document)
+            told = tips.text(hit, self.editor.analysis, self.editor.document)
+            text = "<br>".join(filter(None, [told, *(tell(hit) for tell in self.canvas.tellers)]))
             if text:
                 QToolTip.showText(event.globalPos(), text, self.viewport())
             else:
@@ -492,10 +505,9 @@ class CanvasView(QGraphicsView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        if self._fitted:
-            self.fit()
         self.minimap.place()
         self.legend.place()
+        self.fit_again()
 
     def focusOutEvent(self, event) -> None:  # type: ignore[no-untyped-def]
         self._space = False

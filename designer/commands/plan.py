@@ -7,12 +7,9 @@ from designer.window.window import MainWindow
 
 
 @command("view.dock_plan", "Plan explorer", "View", shortcut="Ctrl+Shift+7", section=4,
-         checked=lambda w: w.docks["plan"].isVisible())  # fmt: skip
+         checked=lambda w: w.in_front("plan"))  # fmt: skip
 def toggle(window: MainWindow) -> None:
-    if window.docks["plan"].isVisible():
-        window.docks["plan"].hide()
-    else:
-        window.show_dock("plan")
+    window.toggle_dock("plan")
 
 
 @command("view.plan", "Plan the workflow", "View", shortcut="F7", section=5, enabled=has_editor)

@@ -87,12 +87,9 @@ for _name, _text in zip(CHOICES, ("Theme: as the system", "Theme: light", "Theme
 
 def _declare_dock(name: str, text: str, shortcut: str) -> None:
     @command(f"view.dock_{name}", text, "View", shortcut=shortcut, section=4,
-             checked=lambda w: w.docks[name].isVisible())  # fmt: skip
+             checked=lambda w: w.in_front(name))  # fmt: skip
     def toggle(window: MainWindow) -> None:
-        if window.docks[name].isVisible():
-            window.docks[name].hide()
-        else:
-            window.show_dock(name)
+        window.toggle_dock(name)
 
 
 for _name, _text, _shortcut in (

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from designer.document.document import Document
 from engine.errors import PapilioError
-from engine.model.binding import Bound, Discover, Link, bind
+from engine.model.binding import Bound, Discover, Known, Link, bind
 from engine.model.inference import Scope
 from engine.model.operator import Inputs, Operator, Port
 from engine.model.problems import Level, Problem
@@ -110,10 +110,13 @@ class Analysis:
         return Scope(schema, qualified if len(qualified) > 1 else {})
 
 
-def analyse(document: Document, discover: Discover | None = None) -> Analysis:
-    """Bind a document and sort its problems by node. Never starts Spark, never raises."""
+def analyse(document: Document, discover: Discover | None = None, known: Known | None = None) -> Analysis:
+    """Bind a document and sort its problems by node. Never starts Spark, never raises.
+
+    `known` is what the analysis before found: only what an edit reaches is looked at again.
+    """
     try:
-        bound = bind(document.as_file(), document.catalogue, discover=discover)
+        bound = bind(document.as_file(), document.catalogue, discover=discover, known=known)
         if not bound.errors and is_streaming(bound):
             bound.problems.extend(cut(bound)[1])
     except (PapilioError, OSError, ValueError, RecursionError) as error:
@@ -122,7 +125,11 @@ def analyse(document: Document, discover: Discover | None = None) -> Analysis:
     feeding: dict[str, list[tuple[str, str, str]]] = {}
     links = []
     nodes = document.workflow.nodes
-    for edge in document.workflow.edges:
+    whole = len(bound.operators) == len(nodes) and len(bound.links) == len(document.workflow.edges)
+    if whole:
+        for target, incoming in bound.incoming.items():
+            feeding[target] = [(link.source, link.source_port, link.target_port) for link in incoming]
+    for edge in () if whole else document.workflow.edges:
         if edge.source in nodes and edge.target in nodes:
             source, source_port, target, target_port = document.ports.ends(edge)
             feeding.setdefault(target, []).append((source, source_port, target_port))

@@ -11,7 +11,9 @@ from designer.document.analysis import Analysis
 from designer.document.document import Document
 from designer.document.edits import Drafted, Edit
 from designer.document.places import get_at, set_at
-from engine.model.expressions import Column, ExpressionError, columns, parse
+from engine.model.expression_tree import Column, columns
+from engine.model.expression_words import ExpressionError
+from engine.model.expressions import parse
 from engine.model.operator import Meaning, Operator
 
 Spot = tuple[str, str, str]  # node, output port, column

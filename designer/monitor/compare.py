@@ -32,11 +32,16 @@ from designer.monitor.units import bytes_text, count_text, seconds_text
 from designer.text import tr
 from designer.theme.icons import program_icon
 from designer.theme.theme import theme, themes
-from engine.recording.compare import Comparison
-from engine.recording.series import largest
+from engine.recording.compare import FROM, Comparison
+from engine.recording.series import EXACT, SNAPSHOTS, largest
 
 HEADS = ("Run", "Policy", "Status", "Time", "Average memory", "Peak memory", "Average packs", "Peak packs", "Turns",
-         "Spills")  # fmt: skip
+         "Spills", "Queue figures")  # fmt: skip
+RIGHT = range(3, 10)  # columns of numbers
+SOURCES = {
+    EXACT: "The run itself summed up what its queues held, at every change",
+    SNAPSHOTS: "Reckoned from snapshots ten times a second: the run has not ended, was resumed, or its log has no end",
+}
 
 
 class CompareWindow(QMainWindow):
@@ -75,7 +80,8 @@ class CompareWindow(QMainWindow):
         self.scrubber = Scrubber(self.conductor)
         layout.addWidget(self.scrubber)
         self.setCentralWidget(self.page)
-        self.resize(480 * max(2, len(logs)), 900)
+        room = self.screen().availableSize()
+        self.resize(QSize(480 * max(2, len(logs)), 900).boundedTo(room))
         self.conductor.ticked.connect(self.refresh)
         themes().changed.connect(self.refresh)
         for player, log in zip(self.players, logs, strict=True):
@@ -109,7 +115,8 @@ class CompareWindow(QMainWindow):
         table.setSelectionMode(QTableWidget.SelectionMode.NoSelection)
         table.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         table.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         font = QFont(table.font())
         font.setPixelSize(round(14 * self.scale))
         table.setFont(font)
@@ -149,17 +156,18 @@ class CompareWindow(QMainWindow):
             texts = (
                 one.run, name, one.status, seconds_text(one.seconds), bytes_text(one.avg_bytes),
                 bytes_text(one.max_bytes), f"{one.avg_packs:,.1f}", f"{one.max_packs:,}", f"{one.activations:,}",
-                count_text(one.spills),
+                count_text(one.spills), tr(FROM[one.queues_from]),
             )  # fmt: skip
             for column, text in enumerate(texts):
                 item = self.table.item(row, column)
                 if item is None:
                     item = QTableWidgetItem()
-                    if column > 2:
+                    if column in RIGHT:
                         item.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
                     self.table.setItem(row, column, item)
                 if item.text() != text:
                     item.setText(text)
+                    item.setToolTip(tr(SOURCES[one.queues_from]) if column == len(texts) - 1 else text)
             size, small, muted = round(22 * self.scale), round(14 * self.scale), theme().muted.name()
             self.titles[row].setText(
                 f'<span style="font-size:{size}px;font-weight:700;color:{theme().text.name()}">{name}</span>'

@@ -59,6 +59,7 @@ class Monitor(QObject):
             from designer.monitor.overlay import Overlay
 
             self.overlay = Overlay(view, self.player)
+            self.overlay.set_scale(self.scale)
         if not any(self.window.docks[name].isVisible() for name in self.panels):
             for name in FIRST:
                 self.window.docks[name].show()
@@ -100,7 +101,7 @@ class Monitor(QObject):
         docks = [self.window.docks[name] for name in FIRST]
         half = self.window.width() // 2
         self.window.resizeDocks(docks, [half, half], Qt.Orientation.Horizontal)
-        self.window.resizeDocks(docks, [self.window.height() * 2 // 5] * 2, Qt.Orientation.Vertical)
+        self.window.resizeDocks(docks, [self.window.height() * 3 // 8] * 2, Qt.Orientation.Vertical)
 
     def _view_of(self, editor: Editor | None) -> CanvasView | None:
         if editor is None:
@@ -139,11 +140,7 @@ class Monitor(QObject):
     def show_panel(self, name: str) -> None:
         """Bring a panel to the front, or put it away."""
         self.build()
-        dock = self.window.docks[name]
-        if dock.isVisible() and not dock.visibleRegion().isEmpty():
-            dock.hide()
-        else:
-            self.window.show_dock(name)
+        self.window.toggle_dock(name)
 
     def front(self) -> Panel | None:
         """The panel with the focus, or else the first that is seen."""
@@ -188,19 +185,27 @@ class Monitor(QObject):
 
     def project(self, on: bool) -> None:
         """Fonts and lines for the back row, or for a desk."""
-        from designer.monitor.panel import NORMAL, PROJECTOR
-
         self.build()
+        assert self.scrubber is not None
         self.projecting = on
         for panel in self.panels.values():
-            panel.set_scale(PROJECTOR if on else NORMAL)
+            panel.set_scale(self.scale)
+        self.scrubber.set_scale(self.scale)
+        if self.overlay is not None:
+            self.overlay.set_scale(self.scale)
+
+    @property
+    def scale(self) -> float:
+        """How large everything is that shows a run."""
+        from designer.monitor.panel import NORMAL, PROJECTOR
+
+        return PROJECTOR if self.projecting else NORMAL
 
     def compare(self, logs: list[str]) -> None:
         """Runs side by side, in a window of their own."""
         from designer.monitor.compare import CompareWindow
-        from designer.monitor.panel import NORMAL, PROJECTOR
 
-        shown = CompareWindow([Path(log) for log in logs], PROJECTOR if self.projecting else NORMAL)
+        shown = CompareWindow([Path(log) for log in logs], self.scale)
         shown.closed.connect(lambda: self.comparing.remove(shown) if shown in self.comparing else None)
         self.comparing.append(shown)
         shown.show()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
+from html import escape
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
@@ -11,10 +13,11 @@ from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 from designer.canvas import node as canvas_node
 from designer.canvas.edge import EdgeItem
 from designer.canvas.node import FAR, NodeItem, form_of, outline
+from designer.canvas.scene import Hit
 from designer.document.layout import NODE_WIDTH
 from designer.monitor.colours import clear, level_colour
 from designer.monitor.player import Player
-from designer.monitor.units import bytes_text, count_text
+from designer.monitor.units import bytes_text, count_text, short_text
 from designer.text import tr
 from designer.theme.theme import theme
 from engine.recording import NodeState, QueueState, RunRecording, State
@@ -26,6 +29,24 @@ if TYPE_CHECKING:
 BAR_WIDTH, BAR_HEIGHT = 58.0, 7.0
 SHORT = 130.0  # a level edge on which words would cover the nodes at its ends
 NEAR = 0.5  # from this zoom on there are words beside a bar
+LEAST = 10.5  # pixels on the screen of the letters that tell rows and queues; more for the back row
+LARGEST = 30  # and how large they may become on the canvas for that
+NODE_ROOM, QUEUE_ROOM = NODE_WIDTH + 40, 210.0  # how wide those words may be
+
+
+COUNTED = {
+    "exact": "exact: every row was counted",
+    "sampled": "sampled: reckoned from a sample of the rows",
+    "fused": "fused: computed within its neighbours' Spark plan, its own rows are not all known",
+    "simulated": "simulated: reckoned, no row was read or written",
+}
+WAITS = {
+    State.WAITING: "waiting: no turn yet",
+    State.RUNNING: "running",
+    State.STALLED: "stalled: it had turns and waits for the next",
+    State.FINISHED: "finished",
+    State.FAILED: "failed",
+}
 
 
 def state_colour(state: State) -> QColor:
@@ -40,22 +61,53 @@ def state_colour(state: State) -> QColor:
     }[state]
 
 
-def rows_text(node: NodeState) -> str:
-    """The rows of a node in a line: in, out, how they were counted."""
+def rows_text(node: NodeState, write: Callable[[float], str] = count_text) -> str:
+    """The rows of a node in a line: in, out."""
     if node.rows_in is None and node.rows_out is None:
-        return tr("fused") if node.count == "fused" else ""
-    came = count_text(node.rows_in) if node.rows_in is not None else "?"
-    went = count_text(node.rows_out) if node.rows_out is not None else "?"
-    text = f"{came} → {went}" if node.rows_in else went
-    return f"{text}  {node.count}" if node.count else text
+        return ""
+    came = write(node.rows_in) if node.rows_in is not None else "?"
+    went = write(node.rows_out) if node.rows_out is not None else "?"
+    return f"{came} → {went}" if node.rows_in else went
+
+
+def node_texts(node: NodeState) -> list[str]:
+    """What is told of a node's rows, in a line: how many, how they were counted, how fast; the shorter the later."""
+    rows, short = rows_text(node), rows_text(node, short_text)
+    if not rows:
+        return [tr("fused")] if node.count == "fused" else []
+    counted = f"  {node.count}" if node.count else ""
+    texts = [f"{rows}{counted}", f"{short}{counted}", short]
+    if node.rows_per_second and node.state in (State.RUNNING, State.STALLED):
+        texts.insert(0, f"{rows}{counted} · {count_text(node.rows_per_second)}/s")
+        texts.insert(2, f"{short}{counted} · {count_text(node.rows_per_second)}/s")
+    if node.rows_out is not None:
+        texts.append(short_text(node.rows_out))
+    return texts
+
+
+def legible(font: QFont, zoom: float, least: float) -> QFont:
+    """A font that has at least so many pixels on the screen, as far as the canvas has room for it."""
+    size = min(LARGEST, round(least / max(zoom, 0.01)))
+    if size <= font.pixelSize():
+        return font
+    larger = QFont(font)
+    larger.setPixelSize(size)
+    return larger
+
+
+def fitting(texts: Sequence[str], font: QFont, room: float) -> str:
+    """The first text that there is room for, else the last."""
+    metrics = QFontMetricsF(font)
+    return next((text for text in texts if metrics.horizontalAdvance(text) <= room), texts[-1])
 
 
 class QueueBar(QGraphicsItem):
     """What a queue holds, in the middle of its edge: green up to 60 % of its capacity, yellow to 85 %, red above."""
 
-    def __init__(self, edge: EdgeItem) -> None:
+    def __init__(self, edge: EdgeItem, overlay: Overlay) -> None:
         super().__init__()
         self.edge = edge
+        self.overlay = overlay
         self.queue = QueueState(0, 0, 0, None)
         self.short = False  # words go above the nodes, where there is room
         self.width = BAR_WIDTH
@@ -83,7 +135,7 @@ class QueueBar(QGraphicsItem):
             self.update()
 
     def boundingRect(self) -> QRectF:
-        return QRectF(-70, -58, 140, 84)
+        return QRectF(-QUEUE_ROOM / 2 - 4, -66, QUEUE_ROOM + 8, 104)
 
     def shape(self) -> QPainterPath:
         return QPainterPath()  # the hand goes through to the edge
@@ -108,8 +160,12 @@ class QueueBar(QGraphicsItem):
         painter.setBrush(color)
         painter.drawRoundedRect(QRectF(frame.topLeft(), QSizeF(max(frame.width() * part, 3.0), BAR_HEIGHT)), 3.5, 3.5)
         if zoom >= NEAR:
-            text = f"{queue.packs:,} p · {count_text(queue.rows)} · {bytes_text(queue.bytes)}"
-            write(painter, QPointF(0, -46 if self.short else 16), text, colors.text, canvas_node.TINY)
+            packs, size = tr("{0} packs", f"{queue.packs:,}"), bytes_text(queue.bytes)
+            texts = (tr("{0} · {1} rows · {2}", packs, short_text(queue.rows), size), f"{packs} · {size}", size)
+            font = legible(canvas_node.TINY, zoom, self.overlay.least)
+            height = font.pixelSize() / 2
+            at = QPointF(0, -41 - height if self.short else 11 + height)
+            write(painter, at, fitting(texts, font, QUEUE_ROOM), colors.text, font)
 
 
 def write(painter: QPainter, middle: QPointF, text: str, color: QColor, font: QFont) -> None:
@@ -131,6 +187,7 @@ class Overlay:
     def __init__(self, view: CanvasView, player: Player) -> None:
         self.view = view
         self.player = player
+        self.least = LEAST
         self.nodes: dict[str, NodeState] = {}
         self.narrow: str | None = None  # a node of the unit that holds the run up
         self.bars: dict[str, QueueBar] = {}
@@ -138,6 +195,7 @@ class Overlay:
         canvas = view.canvas
         canvas.decorations.append(self.paint_node)
         canvas.far_decorations.append(self.paint_far)
+        canvas.tellers.append(self.tell)
         canvas.laid_out.connect(self._place)
         player.ticked.connect(self.show)
         self.show()
@@ -149,10 +207,17 @@ class Overlay:
         canvas.laid_out.disconnect(self._place)
         canvas.decorations.remove(self.paint_node)
         canvas.far_decorations.remove(self.paint_far)
+        canvas.tellers.remove(self.tell)
+        self._explain(())
         for bar in self.bars.values():
             canvas.removeItem(bar)
         self.bars = {}
         canvas.update()
+
+    def set_scale(self, scale: float) -> None:
+        """Letters for a desk, or for the back row."""
+        self.least = LEAST * scale
+        self.view.canvas.update()
 
     def show(self) -> None:
         """The player's moment."""
@@ -173,10 +238,39 @@ class Overlay:
                 if item is not None:
                     item.update()
         self.nodes, self.narrow = state.nodes, narrow
+        self._explain({node.count for node in state.nodes.values() if node.count})
         for id_, bar in self.bars.items():
             queue = state.queues.get(id_)
             if queue is not None:
                 bar.show_queue(queue)
+
+    def _explain(self, labels: Collection[str]) -> None:
+        """The labels of row counts that are in sight, in the legend."""
+        more = [(tr(text), theme().muted.name()) for label, text in COUNTED.items() if label in labels]
+        legend = self.view.legend
+        if more != legend.more:
+            legend.more = more
+            legend.refresh()
+
+    def tell(self, hit: Hit) -> str:
+        """How the node below the pointer stands, for its tool tip."""
+        node = self.nodes.get(hit.item.id) if hit.kind == "node" else None
+        if node is None:
+            return ""
+        lines = [tr(WAITS[node.state])]
+        if node.rows_in:
+            lines.append(tr("{0} rows in", f"{node.rows_in:,}"))
+        if node.rows_out is not None:
+            lines.append(tr("{0} rows out", f"{node.rows_out:,}"))
+        if node.rows_per_second:
+            lines.append(tr("{0} rows a second", count_text(node.rows_per_second)))
+        if node.count:
+            lines.append(tr(COUNTED.get(node.count, node.count)))
+        if hit.item.id == self.narrow:
+            lines.append(tr("the bottleneck: rows pile up before it, or it is the busiest"))
+        if node.message:
+            lines.append(node.message)
+        return "<hr>" + "<br>".join(escape(line) for line in lines)
 
     def _make_bars(self, recording: RunRecording) -> None:
         canvas = self.view.canvas
@@ -191,7 +285,7 @@ class Overlay:
         for id_, facts in recording.started.queues.items():
             edge = edges.get(tuple(facts.get("link", ())))
             if edge is not None:
-                self.bars[id_] = QueueBar(edge)
+                self.bars[id_] = QueueBar(edge, self)
                 canvas.addItem(self.bars[id_])
 
     def _place(self) -> None:
@@ -231,17 +325,16 @@ class Overlay:
         badge = QPointF(NODE_WIDTH - 34, 1)  # beside the badge of problems
         painter.drawEllipse(badge, 7.5, 7.5)
         self._glyph(painter, node.state, badge)
-        below = item.height + 10
+        font = legible(canvas_node.SMALL, painter.worldTransform().m11(), self.least)
+        below = QPointF(NODE_WIDTH / 2, item.height + 4 + font.pixelSize() * 0.6)
         if node.state is State.FAILED and node.message:
             first = node.message.splitlines()[0]
-            text = QFontMetricsF(canvas_node.SMALL).elidedText(first, Qt.TextElideMode.ElideRight, NODE_WIDTH + 60)
-            write(painter, QPointF(NODE_WIDTH / 2, below), text, colors.error, canvas_node.SMALL)
+            text = QFontMetricsF(font).elidedText(first, Qt.TextElideMode.ElideRight, NODE_WIDTH + 60)
+            write(painter, below, text, colors.error, font)
             return
-        text = rows_text(node)
-        if node.rows_per_second and node.state in (State.RUNNING, State.STALLED):
-            text = f"{text} · {count_text(node.rows_per_second)}/s" if text else f"{count_text(node.rows_per_second)}/s"
-        if text:
-            write(painter, QPointF(NODE_WIDTH / 2, below), text, colors.text, canvas_node.SMALL)
+        texts = node_texts(node)
+        if texts:
+            write(painter, below, fitting(texts, font, NODE_ROOM), colors.text, font)
 
     def _glyph(self, painter: QPainter, state: State, at: QPointF) -> None:
         """A state is told by its shape as well as by its colour."""

@@ -10,15 +10,19 @@ from html import escape
 from typing import ClassVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QFont
+from PySide6.QtGui import QColor, QFont, QFontMetrics
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from designer.monitor.colours import Colours
 from designer.monitor.player import Player
+from designer.text import tr
 from designer.theme.theme import theme, themes
+from designer.widgets import take_no_room
 from engine.recording import RunRecording
 
 NORMAL, PROJECTOR = 1.0, 1.6  # how large everything is
+BOLD = QFont.Weight.DemiBold
+UNLIMITED = 1 << 24  # pixels
 
 
 class Panel(QWidget):
@@ -36,6 +40,7 @@ class Panel(QWidget):
         self.colours = Colours((), {})
         self.headline = QLabel()
         self.headline.setTextFormat(Qt.TextFormat.RichText)
+        take_no_room(self.headline)
         self.tools = QHBoxLayout()
         self.tools.setSpacing(6)
         head = QHBoxLayout()
@@ -49,6 +54,7 @@ class Panel(QWidget):
         self.key = QLabel()  # what the colours stand for
         self.key.setTextFormat(Qt.TextFormat.RichText)
         self.key.setWordWrap(True)
+        take_no_room(self.key)
         self.key.setContentsMargins(14, 0, 14, 4)
         self.key.hide()
         self.body.addWidget(self.key)
@@ -65,17 +71,22 @@ class Panel(QWidget):
         return recording if recording is not None and recording.started is not None else None
 
     def headline_of(self, *parts: tuple[str, str]) -> None:
-        """Large numbers with what they are."""
+        """Large numbers with what they are, as many as there is room for; the tooltip has them all."""
         colors = theme()
-        size = round(15 * self.scale)
-        small = round(12 * self.scale)
-        self.headline.setText(
-            "&nbsp;&nbsp;&nbsp;".join(
+        size, small = round(15 * self.scale), round(12 * self.scale)
+        large, words = QFontMetrics(self.font_of(15, BOLD)), QFontMetrics(self.font_of(12))
+        room = self.headline.width() if self.headline.isVisible() else UNLIMITED
+        shown: list[str] = []
+        for value, what in parts:
+            room -= large.horizontalAdvance(value) + words.horizontalAdvance(f" {what}   ")
+            if shown and room < 0:
+                break
+            shown.append(
                 f'<span style="font-size:{size}px;font-weight:600;color:{colors.text.name()}">{escape(value)}</span>'
                 f'<span style="font-size:{small}px;color:{colors.muted.name()}"> {escape(what)}</span>'
-                for value, what in parts
             )
-        )
+        self.headline.setText("&nbsp;&nbsp;&nbsp;".join(shown))
+        self.headline.setToolTip("\n".join(f"{value} {what}" for value, what in parts))
 
     def key_of(self, *entries: tuple[QColor, str]) -> None:
         """What the colours stand for, in words."""
@@ -137,7 +148,9 @@ class Panel(QWidget):
             self._stale = True
             return
         recording = self.recording
-        if recording is not None:
+        if recording is None:
+            self.headline_of(("", tr("No run is shown: F9 runs the workflow, Ctrl+H lists past runs")))
+        else:
             self._stale = False
             started = recording.started
             assert started is not None
@@ -151,16 +164,8 @@ class Panel(QWidget):
             self._draw_if_seen()
 
     def label_of(self, unit: str) -> str:
-        """A unit as a person knows it: the title of its node, or of its last one."""
-        recording = self.recording
-        if recording is None or recording.started is None:
-            return unit
-        nodes = recording.started.units.get(unit, {}).get("nodes") or [unit]
-        facts = recording.started.nodes.get(nodes[-1], {})
-        title = str(facts.get("title") or unit)
-        if len(nodes) == 1 and sum(one.get("title") == title for one in recording.started.nodes.values()) > 1:
-            return unit  # several have that title
-        return title if len(nodes) == 1 else f"{title} +{len(nodes) - 1}"
+        """A unit as a person knows it."""
+        return self.recording.title_of(unit) if self.recording is not None else unit
 
 
 def key_text(entries: Sequence[tuple[QColor, str]], scale: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFont, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
 from designer.monitor.colours import clear
@@ -153,7 +153,6 @@ class Scrubber(QWidget):
         self.speed.currentIndexChanged.connect(lambda _: player.set_speed(self.speed.currentData()))
         self.strip = Strip(player)
         self.clock = QLabel()
-        self.clock.setMinimumWidth(136)
         self.clock.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.live = self._button("live", tr("Follow the end of the run"), player.follow)
         self.live.setCheckable(True)
@@ -166,6 +165,14 @@ class Scrubber(QWidget):
         player.changed.connect(self._tell)
         themes().changed.connect(self._restyle)
         self._restyle()
+        self.set_scale(1.0)
+
+    def set_scale(self, scale: float) -> None:
+        """The clock for a desk, or for the back row."""
+        font = QFont(self.font())
+        font.setPixelSize(round(13 * scale))
+        self.clock.setFont(font)
+        self.clock.setMinimumWidth(round(136 * scale))
 
     def _button(self, icon: str, tip: str, act: object) -> QToolButton:
         button = QToolButton()

@@ -23,6 +23,11 @@ def count_text(value: float) -> str:
     return f"{value / 1e6:,.3g} M" if abs(value) < 1e9 else f"{value / 1e9:,.3g} G"
 
 
+def short_text(value: float) -> str:
+    """As few letters as three digits need: 405, 4.05 k, 8 k."""
+    return f"{value / 1000:.3g} k" if 1000 <= abs(value) < 10_000 else count_text(value)
+
+
 def measure_text(measure: str, value: float) -> str:
     """An amount of packs, rows or bytes."""
     return bytes_text(value) if measure == "bytes" else f"{count_text(value)} {measure}"

@@ -9,6 +9,7 @@ from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QHeaderView,
+    QLabel,
     QPushButton,
     QStackedWidget,
     QTableView,
@@ -20,9 +21,9 @@ from designer.canvas.view import CanvasView
 from designer.document.edits import Edit
 from designer.link.client import EngineClient
 from designer.text import tr
-from designer.theme.icons import action_icon
+from designer.theme.icons import give_icon
 from designer.theme.theme import theme
-from designer.widgets import label, take_role
+from designer.widgets import label, take_no_room, take_role
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -150,12 +151,14 @@ class RowsTable(QTableView):
         self.rows.show(columns, rows)
 
 
-def lay_out(panel: QWidget, heads: list[QWidget], told: QWidget, table: QWidget) -> QStackedWidget:
+def lay_out(panel: QWidget, heads: list[QWidget], told: QLabel, table: QWidget) -> QStackedWidget:
     """A line of heads with what is told behind them, and a page below: empty first, then the table."""
     row = QHBoxLayout()
     row.setContentsMargins(10, 6, 10, 2)
     for widget in heads:
         row.addWidget(widget)
+    told.setWordWrap(True)
+    take_no_room(told)
     row.addWidget(told, 1)
     pages = QStackedWidget()
     pages.addWidget(QWidget())
@@ -176,7 +179,8 @@ class PreviewPanel(QWidget):
         self.view: CanvasView | None = None
         self._running: int | None = None
         self._shown: tuple[str, str] | None = None
-        self.look = QPushButton(action_icon("preview"), tr("Look"))
+        self.look = QPushButton(tr("Look"))
+        give_icon(self.look, "preview")
         self.look.setToolTip(tr("Sample rows of what is selected (F5)"))
         self.stop = QPushButton(tr("Cancel"))
         self.title = label("", "heading")

@@ -10,6 +10,7 @@ from designer.document.document import Document
 from designer.text import tr
 from designer.theme.icons import action_icon
 from designer.theme.theme import theme
+from designer.widgets import Hint
 from engine.model.problems import Level
 
 SHOWN = 500
@@ -33,6 +34,7 @@ class ProblemsPanel(QTreeWidget):
         self.header().setSectionResizeMode(2, QHeaderView.ResizeMode.ResizeToContents)
         self.header().setStretchLastSection(False)
         self.setColumnWidth(0, 190)
+        self.hint = Hint(self)
         self.itemActivated.connect(self._go)
         self.itemClicked.connect(self._go)
 
@@ -54,6 +56,10 @@ class ProblemsPanel(QTreeWidget):
             self.addTopLevelItem(row)
         if len(analysis.problems) > SHOWN:
             self.addTopLevelItem(QTreeWidgetItem(["", tr("and {0} more", len(analysis.problems) - SHOWN), ""]))
+        if document.workflow.nodes:
+            self.hint.tell(tr("No problems: the workflow can run (F9)"))
+        else:
+            self.hint.tell(tr("An empty canvas. Drag an operator onto it, or press Tab and type its name."))
 
     def go_to_row(self, number: int) -> None:
         """Go to a problem as a click would."""

@@ -24,7 +24,7 @@ from designer.document.edits import Edit
 from designer.editor import Editor
 from designer.properties.editors.simple import written
 from designer.text import tr
-from designer.theme.icons import action_icon
+from designer.theme.icons import give_icon
 from designer.widgets import label
 from engine.model.workflow import Parameter
 from engine.model.yamldata import scalar
@@ -85,8 +85,9 @@ class WorkflowForm(QWidget):
         table.cellChanged.connect(lambda row, _: self._kept(table, row, keep))
         layout.addWidget(table)
         buttons = QHBoxLayout()
-        add = QPushButton(action_icon("add"), tr("Add"))
-        remove = QPushButton(action_icon("remove"), tr("Remove"))
+        add, remove = QPushButton(tr("Add")), QPushButton(tr("Remove"))
+        give_icon(add, "add")
+        give_icon(remove, "remove")
         add.clicked.connect(lambda: self._add(title, keep))
         remove.clicked.connect(lambda: self._remove(table, keep))
         buttons.addWidget(add)
@@ -172,4 +173,4 @@ class WorkflowForm(QWidget):
         if not count:
             self.shape.setText(tr("Nothing is drawn yet. Drag an operator onto the canvas, or press Tab there."))
         else:
-            self.shape.setText(tr("{0} nodes, {1}", count, analysis.shape.archetype.value))
+            self.shape.setText(tr("Nodes: {0}, {1}", count, analysis.shape.archetype.value))

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QSizePolicy, QSlider, QToolBar,
 from designer.run.more import MoreSettings
 from designer.run.presets import Presets
 from designer.text import tr
-from designer.theme.icons import action_icon
+from designer.theme.icons import give_icon
 from designer.theme.theme import theme, themes
 from designer.widgets import label
 from engine.model.workflow import Workflow
@@ -55,7 +55,7 @@ class RunBar(QToolBar):
         self.more = MoreSettings(self)
         self.more.changed.connect(self._edited)
         self.more_button = QToolButton()
-        self.more_button.setIcon(action_icon("run_settings"))
+        give_icon(self.more_button, "run_settings")
         self.more_button.setToolTip(tr("Pack rows, queue capacity, slot, theta, master, parameters"))
         self.more_button.setAccessibleName(tr("More run settings"))
         self.more_button.clicked.connect(self.show_more)
@@ -214,4 +214,3 @@ class RunBar(QToolBar):
             f"QSlider::handle:horizontal {{ width: 14px; margin: -5px 0; border-radius: 7px; "
             f"background: {colors.accent.name()}; }}"
         )
-        self.more_button.setIcon(action_icon("run_settings"))

@@ -24,14 +24,14 @@ from PySide6.QtWidgets import (
 
 from designer.text import tr
 from designer.theme.theme import theme, themes
-from designer.widgets import label
+from designer.widgets import Hint, label
 from engine.control import is_alive
 from engine.errors import PapilioError
-from engine.store import MetadataStore, RunRecord
 from engine.store.runs import LOG
 
 if TYPE_CHECKING:
     from designer.run.trend import Trend
+    from engine.store import RunRecord
 
 TREND_FROM = 820  # pixels of the panel; the list comes first
 MOST = 500  # runs, the newest
@@ -54,6 +54,8 @@ class _Read(QRunnable):
 
     def run(self) -> None:
         """All runs, newest first, each with its status; one whose process is gone is interrupted."""
+        from engine.store import MetadataStore  # its library takes a second to load, which the first window has not
+
         found, problem = [], ""
         try:
             with MetadataStore() as store:
@@ -111,6 +113,7 @@ class RunsPanel(QWidget):
         self.tree.setAlternatingRowColors(True)
         self.tree.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self.tree.sortByColumn(0, Qt.SortOrder.DescendingOrder)
+        self.hint = Hint(self.tree, tr("Reading…"))
         self.tree.itemSelectionChanged.connect(self._selected)
         self.tree.itemDoubleClicked.connect(lambda _: self.replay())
         self.replay_button.clicked.connect(self.replay)
@@ -169,6 +172,7 @@ class RunsPanel(QWidget):
     def _show(self, found: list[tuple[RunRecord, str]], problem: str) -> None:
         self.records = {record.run: (record, status) for record, status in found}
         self.note.setText(problem)
+        self.hint.tell(tr("No runs yet. F9 runs what is on the canvas; each run is listed here."))
         self._fill()
 
     def _fill(self) -> None:

@@ -13,6 +13,7 @@ from designer.session.recovery import Lost
 from designer.text import tr
 from engine.errors import BadInput, PapilioError
 from engine.model.binding import secret_literals
+from engine.model.comments import comments_of
 from engine.model.file import read_text, workflow_from
 from engine.model.workflow import FILE_ENDING, Workflow
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from designer.window.window import MainWindow
 
 MAX_NODES = 50_000  # more than the canvas can show; the engine itself has no such limit
+
+
+def _refuse_too_many(path: Path, nodes: int) -> None:
+    if nodes > MAX_NODES:
+        raise BadInput(f"{path}: {nodes:,} nodes; the canvas shows up to {MAX_NODES:,}")
 
 
 class Files:
@@ -63,9 +69,9 @@ class Files:
 
     def _read(self, path: Path) -> Document | None:
         try:
+            _refuse_too_many(path, read_text(path).count("operator:"))  # before minutes are spent on reading it
             document = Document.open(path, self.window.catalogue)
-            if len(document.workflow.nodes) > MAX_NODES:
-                raise BadInput(f"{path}: {len(document.workflow.nodes):,} nodes; the canvas shows up to {MAX_NODES:,}")
+            _refuse_too_many(path, len(document.workflow.nodes))
         except PapilioError as error:
             self.window.complain(tr("This file cannot be opened"), str(error))
             return None
@@ -92,12 +98,13 @@ class Files:
         for one in lost:
             try:
                 document = Document(one.workflow(), self.window.catalogue, one.path)
+                if one.path is not None and one.path.is_file():
+                    document.on_disk = read_text(one.path)
+                    document.comments = comments_of(document.on_disk)
             except PapilioError as error:
                 self.window.complain(tr("This cannot be recovered"), str(error))
                 continue
-            view = self.window.open_document(document, modified=True, recovered=one.file.name)
-            if one.path is not None and one.path.is_file():
-                view.editor.document.on_disk = read_text(one.path)
+            self.window.open_document(document, modified=True, recovered=one.file.name)
 
     def import_xml(self) -> None:
         """A workflow from the metadata store's XML."""

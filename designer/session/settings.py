@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QSettings
+from PySide6.QtCore import QByteArray, QSettings, QSize
 
 from engine.store.home import papilio_home
 
@@ -54,12 +54,11 @@ class Settings:
         self._file.setValue("panels", window.saveState(STATE_VERSION))
         self._file.sync()
 
-    def restore(self, window: MainWindow) -> None:
-        """Put the window and its panels where they were."""
+    def restore(self, window: MainWindow) -> bool:
+        """Put the window and its panels where they were; False where that is not known."""
         geometry, panels = self._file.value("geometry"), self._file.value("panels")
         if isinstance(geometry, QByteArray):
             window.restoreGeometry(geometry)
         else:
-            window.resize(1480, 900)
-        if isinstance(panels, QByteArray):
-            window.restoreState(panels, STATE_VERSION)
+            window.resize(QSize(1480, 900).boundedTo(window.screen().availableSize()))
+        return isinstance(panels, QByteArray) and window.restoreState(panels, STATE_VERSION)

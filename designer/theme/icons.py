@@ -8,6 +8,7 @@ from importlib import resources
 from PySide6.QtCore import QByteArray, QRectF, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from designer.theme.theme import theme
 
@@ -56,6 +57,21 @@ def action_icon(name: str, color: QColor | None = None) -> QIcon:
     icon.addPixmap(pixmap("actions", name, theme().faint.name(), 64), QIcon.Mode.Disabled)
     icon.addPixmap(pixmap("actions", name, theme().accent.name(), 64), QIcon.Mode.Normal, QIcon.State.On)
     return icon
+
+
+def give_icon(button: QAbstractButton, name: str, role: str = "text") -> None:
+    """An icon for a button, in the colour of a role; the window paints it anew when the theme changes."""
+    button.setProperty("icon_name", name)
+    button.setProperty("icon_role", role)
+    button.setIcon(action_icon(name, getattr(theme(), role)))
+
+
+def repaint_icons(window: QWidget) -> None:
+    """All buttons of a window that were given an icon, in the colours of the theme in use."""
+    for button in window.findChildren(QAbstractButton):
+        name = button.property("icon_name")
+        if name:
+            give_icon(button, name, button.property("icon_role") or "text")
 
 
 @cache

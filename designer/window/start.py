@@ -9,7 +9,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QListWidget, QListWidgetItem, QPushButton, QVBoxLayout, QWidget
 
 from designer.text import tr
-from designer.theme.icons import action_icon, program_icon
+from designer.theme.icons import action_icon, give_icon, program_icon
 from designer.widgets import label
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ class StartPage(QWidget):
             ("file.template", "template", tr("From a template…")),
             ("file.open", "open", tr("Open…")),
         ):
-            button = QPushButton(action_icon(icon), text)
+            button = QPushButton(text)
+            give_icon(button, icon)
             button.setMinimumHeight(38)
             button.clicked.connect(lambda _=False, id_=id_: window.run(id_))
             buttons.addWidget(button)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QSize, Qt, QTimer
-from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence
+from PySide6.QtCore import QChildEvent, QEvent, QSize, Qt, QTimer
+from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence, QShowEvent
 from PySide6.QtWidgets import (
     QDockWidget,
     QLabel,
@@ -46,14 +46,16 @@ from designer.session.recovery import Recovery
 from designer.session.schemas import Schemas
 from designer.session.settings import Settings
 from designer.text import tr
-from designer.theme.icons import action_icon, program_icon
-from designer.theme.theme import theme, themes
+from designer.theme.icons import action_icon, give_icon, program_icon, repaint_icons
+from designer.theme.theme import themes
 from designer.undo import HistoryPanel
-from designer.widgets import take_role
+from designer.widgets import framed, scrolled, take_role
 from designer.window.banner import Banner
 from designer.window.start import StartPage
 from engine.model.problems import Level
 from engine.operators import catalogue
+
+ROOM = {"preview": 260, "plan": 300, "packs": 260, "runs": 260}  # pixels that a panel needs to be of use
 
 
 class MainWindow(QMainWindow):
@@ -74,6 +76,11 @@ class MainWindow(QMainWindow):
         self.exports = Exports(self)
         self.actions_: dict[str, QAction] = {}
         self.docks: dict[str, QDockWidget] = {}
+        self._contents: dict[str, QWidget] = {}
+        self._docks_timer = QTimer(self)
+        self._docks_timer.setSingleShot(True)
+        self._docks_timer.setInterval(0)
+        self._docks_timer.timeout.connect(self._show_contents)
         self._followed: CanvasView | None = None
         self._build_center()
         self._build_docks()
@@ -87,7 +94,7 @@ class MainWindow(QMainWindow):
         self._refresh_timer.timeout.connect(self.refresh_actions)
         themes().changed.connect(self._restyle)
         self._switch()
-        self.settings.restore(self)
+        self._arranged = self.settings.restore(self)
 
     # ---------------------------------------------------------------- building
 
@@ -130,7 +137,7 @@ class MainWindow(QMainWindow):
             ("problems", tr("Problems"), self.problems, area.BottomDockWidgetArea),
             ("preview", tr("Preview"), self.preview, area.BottomDockWidgetArea),
             ("history", tr("History"), self.history, area.BottomDockWidgetArea),
-            ("plan", tr("Plan"), self.plan, area.BottomDockWidgetArea),
+            ("plan", tr("Plan"), scrolled(self.plan), area.BottomDockWidgetArea),
         ):
             self.add_panel(name, title, widget, where)
         self.tabifyDockWidget(self.docks["palette"], self.docks["outline"])
@@ -140,8 +147,6 @@ class MainWindow(QMainWindow):
         self.docks["palette"].raise_()
         self.docks["problems"].raise_()
         self.setCorner(Qt.Corner.BottomRightCorner, area.RightDockWidgetArea)
-        self.resizeDocks([self.docks["palette"], self.docks["properties"]], [236, 330], Qt.Orientation.Horizontal)
-        self.resizeDocks([self.docks["problems"]], [150], Qt.Orientation.Vertical)
         self.palette_panel.chosen.connect(self._add_chosen)
         self.outline.asked.connect(self._center)
         self.problems.asked.connect(self.go_to)
@@ -152,7 +157,10 @@ class MainWindow(QMainWindow):
         """A panel that can be moved, closed and is remembered; also for those who bring their own."""
         dock = QDockWidget(title, self)
         dock.setObjectName(name)
-        dock.setWidget(widget)
+        dock.setWidget(framed(widget))
+        widget.hide()
+        self._contents[name] = widget
+        dock.visibilityChanged.connect(self._docks_timer.start)
         self.addDockWidget(where, dock)
         self.docks[name] = dock
         return dock
@@ -262,7 +270,7 @@ class MainWindow(QMainWindow):
 
     def _close_button(self, view: CanvasView) -> QToolButton:
         button = QToolButton()
-        button.setIcon(action_icon("remove", theme().muted))
+        give_icon(button, "remove", "muted")
         button.setIconSize(QSize(12, 12))
         button.setToolTip(tr("Close"))
         button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -361,6 +369,7 @@ class MainWindow(QMainWindow):
             name = action.property("icon_name")
             if name:
                 action.setIcon(action_icon(name))
+        repaint_icons(self)
         if self.editor is not None:
             self._show_analysis(self.editor.analysis)
         self.start.refresh()
@@ -419,8 +428,35 @@ class MainWindow(QMainWindow):
 
     def show_dock(self, name: str) -> None:
         """Bring a panel to the front."""
-        self.docks[name].show()
-        self.docks[name].raise_()
+        dock = self.docks[name]
+        dock.show()
+        dock.raise_()
+        self._contents[name].show()
+        wanted = min(ROOM.get(name, 0), self.height() * 2 // 5)
+        if dock.height() < wanted and not dock.isFloating():
+            self.resizeDocks([dock], [wanted], Qt.Orientation.Vertical)
+
+    def in_front(self, name: str) -> bool:
+        """Whether a panel is seen, not only behind another one's tab."""
+        dock = self.docks[name]
+        return dock.isVisible() and not dock.visibleRegion().isEmpty()
+
+    def _show_contents(self) -> None:
+        """Hide what stands behind another panel's tab: to Qt it is visible, and it would work for nobody."""
+        for name, content in self._contents.items():
+            content.setVisible(self.in_front(name))
+        # Qt leaves tab bars that it no longer uses below the docks, where their edges show.
+        shown = [dock for name, dock in self.docks.items() if self.in_front(name) and not dock.isFloating()]
+        for bar in self.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            if any(dock.geometry().intersects(bar.geometry()) for dock in shown):
+                bar.hide()
+
+    def toggle_dock(self, name: str) -> None:
+        """Bring a panel to the front, or put away one that is there."""
+        if self.in_front(name):
+            self.docks[name].hide()
+        else:
+            self.show_dock(name)
 
     def go_to(self, node: str, place: str) -> None:
         """Show a node, and the field of it that a problem names."""
@@ -495,6 +531,25 @@ class MainWindow(QMainWindow):
         box.open()
 
     # ---------------------------------------------------------------- the window itself
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """The first time nothing is remembered: panels at the sides, most of the room for the canvas."""
+        super().showEvent(event)
+        if not self._arranged:
+            self._arranged = True
+            QTimer.singleShot(0, self._arrange)
+
+    def _arrange(self) -> None:
+        self.resizeDocks([self.docks["palette"], self.docks["properties"]], [236, 330], Qt.Orientation.Horizontal)
+        self.resizeDocks([self.docks["problems"]], [180], Qt.Orientation.Vertical)
+
+    def childEvent(self, event: QChildEvent) -> None:
+        """The tabs of panels that stand behind each other keep their names; too many can be scrolled."""
+        super().childEvent(event)
+        tabs = event.child()
+        if event.type() == QEvent.Type.ChildPolished and isinstance(tabs, QTabBar):
+            tabs.setElideMode(Qt.TextElideMode.ElideNone)
+            tabs.setUsesScrollButtons(True)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if event.mimeData().hasUrls():

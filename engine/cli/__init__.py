@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import importlib.util
 import pkgutil
@@ -16,6 +17,8 @@ import click
 
 from engine import __version__
 from engine.errors import PapilioError
+
+COLLECT_AFTER = 20_000  # new objects: while modules load they are many, and hardly one of them goes
 
 
 class _CommandFolder(click.Group):
@@ -61,6 +64,7 @@ def papilio() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and turn every error into one message and its exit code."""
+    gc.set_threshold(COLLECT_AFTER)
     try:
         with _ended_like_cancelled():
             papilio(args=arguments, standalone_mode=False)

@@ -40,15 +40,16 @@ def command(
     as_json: bool,
 ) -> None:
     """Run contenders side by side and compare them. Without a name, list the benchmarks."""
-    from engine.experiments.bench import Options, find, names, usual_rounds
+    if name is None:
+        from engine.experiments.named import summaries
+
+        for known, summary in summaries("bench", "benchmark").items():
+            click.echo(f"{known:<14}{summary}")
+        return
+    from engine.experiments.bench import Options, find, usual_rounds
     from engine.experiments.kept import Kept, clock
     from engine.experiments.kept import keep as keep_result
 
-    if name is None:
-        for known in names():
-            summary = (find(known).__doc__ or "").strip().splitlines()[0]
-            click.echo(f"{known:<14}{summary}")
-        return
     rounds = rounds or usual_rounds(name)
     options = Options(
         rounds, scale, folder.resolve(), lambda text: click.secho(text, dim=True, err=True), full, seconds=seconds

@@ -57,9 +57,13 @@ def _print(comparison: Comparison) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("Run", "Policy", "s", "MB", "peak", "Packs", "peak", "Turns", title="Queues: average and peak")
+    from engine.recording.compare import FROM
+
+    table = Table(
+        "Run", "Policy", "s", "MB", "peak", "Packs", "peak", "Turns", "Queues", title="Queues: average and peak"
+    )
     table.columns[0].no_wrap = table.columns[1].no_wrap = True
-    for column in table.columns[2:]:
+    for column in table.columns[2:-1]:
         column.justify = "right"
     for one in comparison.figures:
         ended = "" if one.status == "done" else f" ({one.status})"
@@ -72,5 +76,6 @@ def _print(comparison: Comparison) -> None:
             f"{one.avg_packs:,.0f}",
             f"{one.max_packs:,}",
             f"{one.activations:,}",
+            FROM[one.queues_from],
         )
     Console().print(table)

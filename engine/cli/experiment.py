@@ -40,17 +40,19 @@ def command(
     as_json: bool,
 ) -> None:
     """Make a paper's table or figure again and judge its claims. Without a name (or with `list`), list them."""
+    if name is None or name == "list":
+        from engine.experiments.named import summaries
+
+        for known, summary in summaries("experiment", "experiment").items():
+            click.echo(f"{known:<16}{summary}")
+        return
     from engine.drawing import INSTALL, can_draw
     from engine.errors import BadInput
-    from engine.experiments.experiment import Options, find, has_scale, names
+    from engine.experiments.experiment import Options, find, has_scale
     from engine.experiments.kept import Kept, clock
     from engine.experiments.kept import keep as keep_result
     from engine.experiments.svg import draw
 
-    if name is None or name == "list":
-        for known in names():
-            click.echo(f"{known:<16}{(find(known).__doc__ or '').strip().splitlines()[0]}")
-        return
     if scale is not None and not has_scale(name):
         raise BadInput(f"the experiment `{name}` has no scale: its sizes are the paper's")
     options = Options(quick, lambda text: click.secho(text, dim=True, err=True), scale, data_folder.resolve())

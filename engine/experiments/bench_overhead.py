@@ -15,7 +15,7 @@ from engine.model.workflow import Workflow
 
 SCALE = 0.1
 SHARE = 0.03
-PACKS = 60  # the activations of the flow whose telemetry is weighed are some twice as many
+PACKS = 40  # the activations of the flow whose telemetry is weighed are some three times as many
 LINE = 8
 TELEMETRY_TIMES = 3  # as many rounds as elsewhere: a cost of so little needs them
 WITH, WITHOUT = "telemetry on", "telemetry off"
@@ -30,8 +30,9 @@ def benchmark(options: Options) -> Report:
     with contest(options) as here:
         here.report.facts |= {"scale": scale, "rows": rows}
         file = _line_file(options.folder, 1)
+        # Room for one pack between two units: a turn is one pack whatever the clock says, so that both do the same.
         many: dict[str, Any] = {
-            "granularity": "operator", "policy": "mm", "pack_rows": -(-rows // PACKS), "slot_ms": 1.0,
+            "granularity": "operator", "policy": "rr", "pack_rows": -(-rows // PACKS), "queue_packs": 1,
         }  # fmt: skip
         here.hold(
             [
@@ -52,16 +53,21 @@ def _telemetry(here: Contest) -> None:
         here.report.claim(text, False, "not measured")
         return
     on, off = here.report.contenders[WITH], here.report.contenders[WITHOUT]
-    pairs = sorted(one / other - 1 for one, other in zip(on.seconds, off.seconds, strict=False))
-    cost = statistics.median(pairs)
-    work = on.figure("processor_s") / off.figure("processor_s") - 1
-    here.report.ratios[f"{WITH} / {WITHOUT}"] = 1 + cost
+    cost, work = _more(on.seconds, off.seconds), _more(on.figures["processor_s"], off.figures["processor_s"])
+    middle, busy = statistics.median(cost), statistics.median(work)
+    here.report.ratios[f"{WITH} / {WITHOUT}"] = 1 + middle
+    here.report.ratios[f"{WITH} / {WITHOUT}, processor"] = 1 + busy
     here.report.claim(
-        text, cost < SHARE,
-        f"{cost:+.1%}, the median of {len(pairs)} rounds from {pairs[0]:+.1%} to {pairs[-1]:+.1%}; "
-        f"of the processor's time {work:+.1%}",
+        text, max(middle, busy) < SHARE,
+        f"{middle:+.1%}, the median of {len(cost)} rounds from {cost[0]:+.1%} to {cost[-1]:+.1%}; "
+        f"of the processor's time {busy:+.1%}, from {work[0]:+.1%} to {work[-1]:+.1%}",
     )  # fmt: skip
     here.report.facts["milliseconds per activation"] = round(1000 * off.median / off.figure("activations"), 1)
+
+
+def _more(one: list[float], other: list[float]) -> list[float]:
+    """By how much the first is above the second in each round, the least first."""
+    return sorted(value / base - 1 for value, base in zip(one, other, strict=False))
 
 
 def _units(here: Contest, data: Path) -> None:

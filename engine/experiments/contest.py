@@ -223,7 +223,8 @@ def _turned(entries: Sequence[Entry], by: int) -> list[Entry]:
 def contest(options: Options) -> Iterator[Contest]:
     """A contest on the session that is open already, or on one of its own."""
     if options.spark is not None:
-        yield Contest(options, options.spark)
+        with _names_given_back(options.spark):
+            yield Contest(options, options.spark)
         return
     from engine.spark.session import SparkSettings, close_session, open_session
 
@@ -233,6 +234,18 @@ def contest(options: Options) -> Iterator[Contest]:
         yield Contest(options, spark)
     finally:
         close_session(spark)
+
+
+@contextlib.contextmanager
+def _names_given_back(spark: SparkSession) -> Iterator[None]:
+    """A session that is lent knows afterwards the tables that it knew before: contenders in SQL name theirs."""
+    before = {table.name for table in spark.catalog.listTables()}
+    try:
+        yield
+    finally:
+        for table in spark.catalog.listTables():
+            if table.isTemporary and table.name not in before:
+                spark.catalog.dropTempView(table.name)
 
 
 def _spark_log(folder: Path) -> Path:

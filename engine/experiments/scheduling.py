@@ -16,7 +16,7 @@ from engine.experiments.generate import experiment_workflows
 from engine.model.binding import Bound, bind
 from engine.model.workflow import Hints, Workflow
 from engine.operators import catalogue
-from engine.operators.files import ParquetSource
+from engine.operators.file_sources import ParquetSource
 from engine.plan.rows import Rows, rows_of
 from engine.schedule.costs import cost_us
 

@@ -7,7 +7,7 @@ may look at are the footers and headers of source files, through the function it
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from engine.errors import BadInput
+from engine.model.checks import check_texts
 from engine.model.elastic import unknown_limits
 from engine.model.file import WorkflowFile
 from engine.model.operator import (
+    Finding,
     Inputs,
     Meaning,
     Operator,
@@ -25,13 +27,12 @@ from engine.model.operator import (
     Port,
     Role,
     Source,
-    check_texts,
     is_secret_reference,
 )
 from engine.model.paths import OutsideRoots, resolve_path, resolve_roots
 from engine.model.problems import Level, Problem, did_you_mean
 from engine.model.types import Schema
-from engine.model.workflow import Edge, UnknownReference, Workflow, substitute
+from engine.model.workflow import Edge, Node, UnknownReference, Workflow, substitute
 from engine.model.yamldata import collector_paused
 
 Catalogue = Mapping[str, type[Operator]]
@@ -135,6 +136,30 @@ def with_settings(bound: Bound, settings: Mapping[tuple[str, str], Any]) -> Boun
     return replace(bound, operators=operators)
 
 
+@dataclass
+class Known:
+    """What the last binding found of each node, for the next one of the same workflow while it is edited.
+
+    A node with the same settings and the same columns on its inputs is not looked at again. The dictionaries are
+    replaced whole, never changed, so that one thread may bind while another begins to.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    operators: Mapping[str, tuple[Node, Operator]] = field(default_factory=dict)
+    checked: Mapping[str, Checked] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What an operator says of its inputs."""
+
+    operator: Operator
+    by_port: Mapping[str, Sequence[Schema | None]]
+    source: Schema | None
+    findings: tuple[Finding, ...]
+    outputs: Mapping[str, Schema | None]
+
+
 def bind(
     source: WorkflowFile | Workflow,
     catalogue: Catalogue,
@@ -142,11 +167,12 @@ def bind(
     parameters: Mapping[str, Any] | None = None,
     settings: Mapping[tuple[str, str], Any] | None = None,
     discover: Discover | None = None,
+    known: Known | None = None,
 ) -> Bound:
     """Resolve a workflow against the operators there are and check all that can be checked without Spark.
 
     `parameters` and `settings` override the file's for this time. `discover` reads the schema of a source that
-    does not declare one.
+    does not declare one. `known` is what the last binding found, and takes what this one does.
     """
     if isinstance(source, Workflow):
         source = WorkflowFile(source, Path())
@@ -154,18 +180,21 @@ def bind(
     else:
         bound = Bound(source.workflow, source.path)
     with collector_paused():
-        _Binder(bound, source, catalogue, discover).run(parameters or {}, settings or {})
+        _Binder(bound, source, catalogue, discover, known or Known()).run(parameters or {}, settings or {})
     return bound
 
 
 class _Binder:
     """Binding, step by step; each step goes on after problems so that all of them are told at once."""
 
-    def __init__(self, bound: Bound, file: WorkflowFile, catalogue: Catalogue, discover: Discover | None) -> None:
+    def __init__(
+        self, bound: Bound, file: WorkflowFile, catalogue: Catalogue, discover: Discover | None, known: Known
+    ) -> None:
         self.bound = bound
         self.file = file
         self.catalogue = catalogue
         self.discover = discover
+        self.known = known
         # What is wrong only because something else is, which is told already.
         self.broken_roots: set[str] = set()
         self.beside_broken: set[str] = set()
@@ -236,7 +265,13 @@ class _Binder:
         by_node: dict[str, dict[str, Any]] = defaultdict(dict)
         for (id_, key), value in overrides.items():
             by_node[id_][key] = value
+        before = self.known.operators if self.known.values == self.bound.values and not overrides else {}
+        made: dict[str, tuple[Node, Operator]] = {}
         for id_, node in self.bound.workflow.nodes.items():
+            if id_ in before and before[id_][0] is node:
+                made[id_] = before[id_]
+                self.bound.operators[id_] = made[id_][1]
+                continue
             kind = self.catalogue.get(node.operator)
             if kind is None:
                 near = did_you_mean(node.operator, self.catalogue)
@@ -251,9 +286,12 @@ class _Binder:
                     self.problem(f"`${{{error.name}}}` is neither a parameter nor a root{near}", id_)
                 continue
             try:
-                self.bound.operators[id_] = kind.model_validate(settings)
+                operator = self.bound.operators[id_] = kind.model_validate(settings)
+                made[id_] = node, operator
             except ValidationError as error:
                 self.settings_problems(id_, kind, error)
+        if not overrides:
+            self.known.values, self.known.operators = self.bound.values, made
 
     def settings_problems(self, id_: str, kind: type[Operator], error: ValidationError) -> None:
         for item in error.errors(include_url=False, include_context=False)[:10]:
@@ -388,6 +426,7 @@ class _Binder:
     def propagate(self) -> None:
         bound = self.bound
         place = bound.place()
+        before, checked = self.known.checked, {}
         for id_ in bound.order:
             operator = bound.operators[id_]
             by_port: dict[str, list[Schema | None]] = {}
@@ -398,11 +437,15 @@ class _Binder:
             schema = self.source_schema(operator, place) if fine and isinstance(operator, Source) else None
             if schema is not None:
                 bound.source_schemas[id_] = schema
-            inputs = Inputs(by_port, schema)
-            for finding in (*check_texts(operator, inputs), *operator.check(inputs)):
+            said = before.get(id_)
+            if said is None or said.operator is not operator or (said.by_port, said.source) != (by_port, schema):
+                said = check_operator(operator, by_port, schema)
+            checked[id_] = said
+            for finding in said.findings:
                 self.problem(finding.message, id_, port=finding.port, setting=finding.setting, level=finding.level)
-            for port, made in operator.output_schemas(inputs).items():
+            for port, made in said.outputs.items():
                 bound.schemas[id_, port] = made
+        self.known.checked = checked
 
     def check_paths(self, id_: str, operator: Operator, place: Place) -> bool:
         fine = True
@@ -422,6 +465,15 @@ class _Binder:
         if declared is not None or self.discover is None:
             return declared
         return self.discover(operator, place)
+
+
+def check_operator(
+    operator: Operator, by_port: Mapping[str, Sequence[Schema | None]], source: Schema | None
+) -> Checked:
+    """Let an operator look at its inputs: what is wrong, and the columns that leave it."""
+    inputs = Inputs(by_port, source)
+    findings = (*check_texts(operator, inputs), *operator.check(inputs))
+    return Checked(operator, by_port, source, findings, operator.output_schemas(inputs))
 
 
 def _arrow(edge: Edge) -> str:

@@ -8,270 +8,29 @@ places of the columns, which is what type inference, completion and renaming nee
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from engine.model import functions
+from engine.model.expression_tree import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expr,
+    Item,
+    Lambda,
+    Literal,
+    Named,
+    Operation,
+    Star,
+    Window,
+)
+from engine.model.expression_words import MAX_LENGTH, ExpressionError, Token, scan
 from engine.model.problems import did_you_mean
 from engine.model.types import BadType, normal_type
 
-MAX_LENGTH = 20_000
 MAX_DEPTH = 100
-
-
-class ExpressionError(ValueError):
-    """Why an expression is refused, and where in its text."""
-
-    def __init__(self, reason: str, position: int = 0) -> None:
-        super().__init__(reason)
-        self.position = position
-
-
-# ---------------------------------------------------------------- the tree
-
-
-@dataclass(frozen=True, slots=True)
-class Expr:
-    """A part of an expression, at a place in its text."""
-
-    position: int
-
-    def parts(self) -> tuple[Expr, ...]:
-        """The parts directly inside this one."""
-        return ()
-
-
-@dataclass(frozen=True, slots=True)
-class Literal(Expr):
-    """A constant with its type."""
-
-    value: Any
-    kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class Star(Expr):
-    """`*`, as `count(*)` has it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column(Expr):
-    """A column's name; what follows its first dot may be a field, or the first part a port's name."""
-
-    names: tuple[str, ...]
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Call(Expr):
-    """A function of the allow-list with its arguments."""
-
-    name: str
-    arguments: tuple[Expr, ...]
-    distinct: bool = False
-    filter: Expr | None = None
-    window: Window | None = None
-
-    def parts(self) -> tuple[Expr, ...]:
-        extra = tuple(part for part in (self.filter, self.window) if part is not None)
-        return self.arguments + extra
-
-
-@dataclass(frozen=True, slots=True)
-class Window(Expr):
-    """What stands behind `OVER`."""
-
-    partition: tuple[Expr, ...]
-    order: tuple[Expr, ...]
-
-    def parts(self) -> tuple[Expr, ...]:
-        return self.partition + self.order
-
-
-@dataclass(frozen=True, slots=True)
-class Operation(Expr):
-    """An operator between, before or behind its operands; `kind` is its lower-case sign."""
-
-    kind: str
-    operands: tuple[Expr, ...]
-
-    def parts(self) -> tuple[Expr, ...]:
-        return self.operands
-
-
-@dataclass(frozen=True, slots=True)
-class Cast(Expr):
-    """`CAST(operand AS kind)`."""
-
-    operand: Expr
-    kind: str
-    attempt: bool
-
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.operand,)
-
-
-@dataclass(frozen=True, slots=True)
-class Case(Expr):
-    """`CASE`: conditions (or values compared with `subject`), their results, and the rest."""
-
-    subject: Expr | None
-    conditions: tuple[Expr, ...]
-    results: tuple[Expr, ...]
-    otherwise: Expr | None
-
-    def parts(self) -> tuple[Expr, ...]:
-        extra = tuple(part for part in (self.subject, self.otherwise) if part is not None)
-        return self.conditions + self.results + extra
-
-
-@dataclass(frozen=True, slots=True)
-class Item(Expr):
-    """`operand[key]` or `operand.field`."""
-
-    operand: Expr
-    key: Expr
-
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.operand, self.key)
-
-
-@dataclass(frozen=True, slots=True)
-class Lambda(Expr):
-    """`x -> body`, an argument of the higher-order functions."""
-
-    names: tuple[str, ...]
-    body: Expr
-
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.body,)
-
-
-@dataclass(frozen=True, slots=True)
-class Named(Expr):
-    """`operand AS name` inside `struct(…)`."""
-
-    operand: Expr
-    name: str
-
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.operand,)
-
-
-def walk(expression: Expr) -> Iterator[Expr]:
-    """Every part of an expression, itself first."""
-    stack = [expression]
-    while stack:
-        part = stack.pop()
-        yield part
-        stack.extend(part.parts()[::-1])
-
-
-def columns(expression: Expr) -> list[Column]:
-    """The columns an expression reads, without the names its lambdas bind, in their order."""
-    found: list[Column] = []
-
-    def visit(part: Expr, bound: frozenset[str]) -> None:
-        if isinstance(part, Column):
-            if part.names[0].lower() not in bound:
-                found.append(part)
-            return
-        if isinstance(part, Lambda):
-            bound = bound | {name.lower() for name in part.names}
-        for inner in part.parts():
-            visit(inner, bound)
-
-    visit(expression, frozenset())
-    return sorted(found, key=lambda column: column.position)
-
-
-def is_repeatable(expression: Expr) -> bool:
-    """Whether computing it a second time gives the same values."""
-    return not any(isinstance(part, Call) and part.name in functions.UNREPEATABLE for part in walk(expression))
-
-
-def aggregates(expression: Expr) -> list[Call]:
-    """The aggregate calls in it that are not under a window."""
-    return [
-        part
-        for part in walk(expression)
-        if isinstance(part, Call) and part.name in functions.AGGREGATE and part.window is None
-    ]
-
-
-# ---------------------------------------------------------------- the words
-
-
-class Token(NamedTuple):
-    """A word or a sign of a text, and its place."""
-
-    kind: str  # word, quoted, number, string, sign, end
-    text: str
-    position: int
-
-    @property
-    def end(self) -> int:
-        """Where it ends."""
-        return self.position + len(self.text)
-
-
-_TOKEN = re.compile(
-    r"""
-    \s*(?:
-    (?P<comment>--|/\*)
-  | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:BD|[LSYFD](?![A-Za-z0-9_]))?)
-  | (?P<raw>[rR](?=['"]))
-  | (?P<hex>[xX]'[0-9A-Fa-f]*')
-  | (?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
-  | (?P<quoted>`(?:[^`]|``)+`)
-  | (?P<word>[^\W\d]\w*)
-  | (?P<sign><=>|>>>|<>|!=|<=|>=|==|\|\||->|::|<<|>>|[-+*/%=<>!~&|^(),.\[\]])
-  | (?P<end>\Z)
-  | (?P<other>.)
-    )""",
-    re.VERBOSE | re.DOTALL,
-)
-
-
-def tokens(text: str, what: str = "expression") -> list[Token]:
-    """The words and signs of a text, with three ends behind them; `what` names it in what is refused."""
-    return [Token(*token) for token in _scan(text, what)]
-
-
-def _scan(text: str, what: str) -> list[tuple[str, str, int]]:
-    """The tokens as plain tuples, which are made three times as fast."""
-    kinds = _TOKEN_KINDS
-    found = [
-        (kinds[group], match[group], match.start(group))
-        for match in _TOKEN.finditer(text)
-        if (group := match.lastindex) is not None
-    ]
-    if not _REFUSED.isdisjoint([kind for kind, _, _ in found]):
-        raise _refused_token(*next(token for token in found if token[0] in _REFUSED), what)
-    # Two more ends, so that the parser may look ahead without minding the end.
-    return found + found[-1:] * 2
-
-
-_TOKEN_KINDS = {index: kind for kind, index in _TOKEN.groupindex.items()}
-_REFUSED = {"comment", "raw", "other"}
-
-
-def _refused_token(kind: str, text: str, position: int, what: str) -> ExpressionError:
-    if kind == "comment":
-        reason = f"no comments inside the {what}; use the node's note"
-    elif kind == "raw":
-        reason = "no raw strings; double each backslash"
-    elif text in "'\"`":
-        reason = f"the {text} is never closed"
-    elif text == ";":
-        reason = f"one {what} only, no `;`"
-    else:
-        reason = f"`{text}` has no meaning here"
-    return ExpressionError(reason, position)
-
 
 _RESERVED = {
     "select", "from", "where", "group", "having", "order", "union", "insert", "create", "drop", "with", "values",
@@ -327,7 +86,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         if len(text) > MAX_LENGTH:
             raise ExpressionError(f"longer than {MAX_LENGTH} characters")
-        self.tokens = _scan(text, "expression")
+        self.tokens = scan(text, "expression")
         self.at = 0
         self.depth = 0
         self.calls: list[Call] = []

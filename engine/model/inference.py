@@ -7,21 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.model import functions
-from engine.model.expressions import (
-    Call,
-    Case,
-    Cast,
-    Column,
-    Expr,
-    ExpressionError,
-    Item,
-    Lambda,
-    Literal,
-    Named,
-    Operation,
-    Window,
-    parse,
-)
+from engine.model.expression_tree import Call, Case, Cast, Column, Expr, Item, Lambda, Literal, Named, Operation, Window
+from engine.model.expression_words import ExpressionError
+from engine.model.expressions import parse
 from engine.model.problems import did_you_mean
 from engine.model.types import (
     UNKNOWN,

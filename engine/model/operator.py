@@ -2,7 +2,7 @@
 
 Its fields are its settings (a form can be made from them), its class attributes name its ports and its
 category, `output_schemas` is its schema rule and `build` its Spark plan. Concrete operators live in
-`engine.operators`, one family per file.
+`engine.operators`, like ones in one file.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from engine.model import functions
-from engine.model.expressions import ExpressionError, calls, is_repeatable, parse
+from engine.model.expression_tree import is_repeatable
+from engine.model.expression_words import ExpressionError
+from engine.model.expressions import parse
 from engine.model.inference import Scope
 from engine.model.physical import Known, Physical, black_box
-from engine.model.problems import Level, did_you_mean
-from engine.model.types import BadType, Schema, normal_type
+from engine.model.problems import Level
+from engine.model.types import Schema
 
 REASON = "_reason"  # the column that tells why a row was refused
 
@@ -109,6 +110,7 @@ class Means:
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
 Column = Annotated[_Text, Means(Meaning.COLUMN)]
+ManyColumns = Annotated[list[Column], Field(min_length=1)]
 LeftColumn = Annotated[_Text, Means(Meaning.COLUMN, "left")]
 RightColumn = Annotated[_Text, Means(Meaning.COLUMN, "right")]
 ReferenceColumn = Annotated[_Text, Means(Meaning.COLUMN, "reference")]
@@ -345,7 +347,7 @@ class Operator(BaseModel):
         for _, text, means in self.texts():
             if means.meaning in _PARSED:
                 try:
-                    if not is_repeatable(parse(_whole(text, means))):
+                    if not is_repeatable(parse(whole_text(text, means))):
                         return False
                 except ExpressionError:
                     return False
@@ -628,81 +630,15 @@ def _follow(place: str, value: Any, means: Means | None, inner: Means | None) ->
             yield from _follow(f"{place}.{key}", item, inner, None)
 
 
-# ---------------------------------------------------------------- checking the texts
-
-
-def check_texts(operator: Operator, inputs: Inputs) -> Iterator[Finding]:
-    """Every marked setting against its meaning: columns exist, expressions hold, types are types."""
-    qualified = operator.named_schemas(inputs)
-    for place, text, means in operator.texts():
-        schema = qualified[means.port] if means.port in qualified else inputs.first()
-        match means.meaning:
-            case Meaning.EXPRESSION | Meaning.CONDITION | Meaning.AGGREGATE | Meaning.WINDOW:
-                scope = operator.scope_of(place, inputs)
-                if scope is None:
-                    scope = Scope(schema, qualified if len(qualified) > 1 else {})
-                yield from _check_expression(text, means, scope, place)
-            case Meaning.COLUMN:
-                if schema is not None and not has_column(schema, text):
-                    yield Finding(f"no column `{text}`{did_you_mean(text, schema)}", means.port, place)
-            case Meaning.TYPE:
-                try:
-                    normal_type(text)
-                except BadType as error:
-                    yield Finding(str(error), setting=place)
-            case Meaning.SECRET:
-                if text and not is_secret_reference(text):
-                    yield Finding(
-                        "a secret is never written into the file; name an environment variable, "
-                        "as in `${env:PASSWORD}`",
-                        setting=place,
-                    )
-
-
 _PARSED = (Meaning.EXPRESSION, Meaning.CONDITION, Meaning.AGGREGATE, Meaning.WINDOW)
 
 
-def _whole(text: str, means: Means) -> str:
+def whole_text(text: str, means: Means) -> str:
     """A text as the grammar knows it: a window function is nothing without its window."""
     return f"{text} OVER ()" if means.meaning is Meaning.WINDOW else text
 
 
-def _check_expression(text: str, means: Means, scope: Scope, place: str) -> Iterator[Finding]:
-    whole = _whole(text, means)
-    try:
-        called = calls(whole)
-        kind = scope.kind(whole)
-    except ExpressionError as error:
-        hint = "; the window is added by itself" if means.meaning is Meaning.WINDOW and " over" in text.lower() else ""
-        yield Finding(f"`{_short(text)}`: {error}{hint}", means.port, place)
-        return
-    found = [call for call in called if call.window is None and call.name in functions.AGGREGATE]
-    windows = [call for call in called if call.window is not None]
-    if means.meaning is Meaning.WINDOW:
-        if found or windows != [parse(whole)]:
-            yield Finding(
-                f"`{_short(text)}` is not one window function, like `rank()` or `sum(x)`; "
-                "compute with its result in a `derive`",
-                means.port,
-                place,
-            )
-        return
-    if windows:  # rows come in packs, and a window would see no further than its pack
-        yield Finding(
-            f"`{_short(text)}`: `{windows[0].name} OVER` looks at other rows; that is for a `window`",
-            means.port,
-            place,
-        )
-    if means.meaning is Meaning.CONDITION and kind not in (None, "boolean", "void"):
-        yield Finding(f"`{_short(text)}` is a `{kind}`, not true or false", means.port, place)
-    if means.meaning is Meaning.AGGREGATE and not found:
-        yield Finding(f"`{_short(text)}` aggregates nothing; use a function like `sum` or `count`", means.port, place)
-    if means.meaning is not Meaning.AGGREGATE and found:
-        yield Finding(
-            f"`{_short(text)}`: `{found[0].name}` aggregates rows; that is for an aggregate",
-            means.port,
-            place,
-        )
+# ---------------------------------------------------------------- columns and their types
 
 
 def expression_type(text: str, schema: Schema | None, **qualified: Schema | None) -> str | None:
@@ -730,11 +666,3 @@ def column_type(schema: Schema | None, name: str) -> str | None:
     if name in schema:
         return schema[name]
     return next((kind for other, kind in schema.items() if other.lower() == name.lower()), None)
-
-
-def _short(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= 60 else flat[:57] + "..."
-
-
-ManyColumns = Annotated[list[Column], Field(min_length=1)]

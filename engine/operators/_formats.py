@@ -21,6 +21,8 @@ from engine.operators._parquet_footer import read_footer
 SAMPLE_LINES = 1000  # of a JSON file, from which its columns are told
 FOOTERS = 500  # how many files' own schemas are compared with each other
 
+TBL_END = "_papilio_end"  # what stands behind the last `|` of a `.tbl` line: nothing
+
 _PARTITION = re.compile(r"[^=]+=.*")
 _WORD = re.compile(r"\w+\Z", re.ASCII)
 _UNREADABLE = (OSError, EOFError, zlib.error, UnicodeError, csv.Error)
@@ -443,3 +445,18 @@ def arrow_type(kind: Any, orc: bool) -> str:
 
 def _holding(what: str, inner: Sequence[str]) -> str:
     return UNKNOWN if UNKNOWN in inner else f"{what}<{','.join(inner)}>"
+
+
+# ---------------------------------------------------------------- how values are written
+
+
+def value_options(date_format: str | None, timestamp_format: str | None, null_text: str = "") -> dict[str, str]:
+    """Spark's options for how values are written."""
+    options = {}
+    if null_text:
+        options["nullValue"] = null_text
+    if date_format:
+        options["dateFormat"] = date_format
+    if timestamp_format:
+        options["timestampFormat"] = options["timestampNTZFormat"] = timestamp_format
+    return options

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from engine.model.expressions import Column, Expr, ExpressionError, Operation, columns, parse
+from engine.model.expression_tree import Column, Expr, Operation, columns
+from engine.model.expression_words import ExpressionError
+from engine.model.expressions import parse
 from engine.model.physical import Key, Known
 
 _FROM_BELOW = {"=", "==", "<=>", "<", "<=", "between", "is"}  # the rows stand at the beginning of an ascending order

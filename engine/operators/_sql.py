@@ -242,3 +242,10 @@ def not_text(schema: Schema | None, names: Iterable[str], setting: str) -> Itera
         kind = type_in(schema, name)
         if kind not in (None, "string"):
             yield Finding(f"`{name}` is a `{kind}`, and this is for text", setting=setting)
+
+
+def order_findings(schema: Schema | None, order: list[OrderBy], setting: str) -> Iterator[Finding]:
+    """What keeps rows from being put in an order."""
+    names = [by.column for by in order]
+    yield from repeated(names, setting)
+    yield from not_orderable(schema, names, setting)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from engine.model import functions
-from engine.model.expressions import MAX_LENGTH, ExpressionError, tokens
+from engine.model.expression_words import MAX_LENGTH, ExpressionError, tokens
 from engine.model.operator import (
     BuildInputs,
     BuildTools,

@@ -38,7 +38,7 @@ from engine.operators import _sqlite
 from engine.operators._database import DatabaseProblem, match_column
 from engine.operators._sql import quoted, repeated, taken, with_columns
 from engine.operators.databases import DatabaseSource, Postgresql
-from engine.operators.files import FileSource
+from engine.operators.file_sources import FileSource
 
 ID, TIME = "id", "ts"  # what every generated record has
 SHOWN_BATCHES = 10  # of a generator, that a preview shows

@@ -9,7 +9,9 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from engine.model.expressions import Call, ExpressionError, aggregates, columns, parse
+from engine.model.expression_tree import Call, aggregates, columns
+from engine.model.expression_words import ExpressionError
+from engine.model.expressions import parse
 from engine.model.inference import Scope, infer
 from engine.model.operator import (
     IN,

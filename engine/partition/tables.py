@@ -12,12 +12,16 @@ from enum import StrEnum
 
 from engine.errors import BadInput
 from engine.model.binding import Bound
-from engine.model.expressions import Call, Column, ExpressionError, Literal, parse
+from engine.model.expression_tree import Call, Column, Literal
+from engine.model.expression_words import ExpressionError
+from engine.model.expressions import parse
 from engine.model.operator import Category, Operator, Role, Source
 from engine.model.physical import Key, Known, Work
 from engine.model.problems import Problem
-from engine.operators.combining import Join, JoinKind, Lookup, ParquetLookup, Union
-from engine.operators.shaping import Derive
+from engine.operators.columns import Derive
+from engine.operators.join import Join, JoinKind
+from engine.operators.lookup import Lookup, ParquetLookup
+from engine.operators.sets import Union
 from engine.operators.streams import MICROS, Stream, StreamTable, TimeBucket
 from engine.operators.warehouse import Aggregate, MaterializedView, RefreshMode
 

@@ -13,7 +13,9 @@ from typing import Any
 
 from engine.errors import BadInput
 from engine.model.binding import Bound
-from engine.model.expressions import Call, Expr, ExpressionError, is_repeatable, parse
+from engine.model.expression_tree import Call, Expr, is_repeatable
+from engine.model.expression_words import ExpressionError
+from engine.model.expressions import parse
 from engine.model.operator import Mode, PassOn, Role, Target, column_type, expression_type
 from engine.model.problems import did_you_mean
 from engine.model.types import Schema

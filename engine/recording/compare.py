@@ -14,14 +14,16 @@ import numpy as np
 
 from engine.recording import drawing
 from engine.recording.recording import RunRecording
-from engine.recording.series import Figures, activity, figures, memory
+from engine.recording.series import EXACT, SNAPSHOTS, Figures, activity, figures, memory
 
 COLUMNS = (
     "run", "workflow", "policy", "granularity", "backend", "status", "seconds", "activations", "spills",
-    "avg_bytes", "max_bytes", "avg_packs", "max_packs", "avg_rows", "max_rows", "events",
+    "avg_bytes", "max_bytes", "avg_packs", "max_packs", "avg_rows", "max_rows", "queues_from",
+    "events",
 )  # fmt: skip
 POINTS = 500  # of a curve in the report
 SLICES = 700  # of an X-ray
+FROM = {EXACT: "exact", SNAPSHOTS: "from snapshots"}
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Comparison:
         for name, recording in zip(names, self.recordings, strict=True):
             edges = np.linspace(0.0, max(self.end, 1e-3), SLICES + 1)
             grid = activity(recording, edges)
-            charts.append(drawing.xray(f"Activity under {name}", recording.units.names, grid, self.end))
+            charts.append(drawing.xray(f"Activity under {name}", recording.titles(), grid, self.end))
         data = json.dumps(numbers).replace("</", "<\\/")
         title = ", ".join(sorted({one.workflow for one in self.figures})) or "runs"
         return _PAGE.format(
@@ -94,13 +96,14 @@ def _table(names: Sequence[str], found: Sequence[Figures]) -> str:
     head = "".join(
         f"<th>{text}</th>"
         for text in ("Run", "Policy", "Status", "Time", "Average memory", "Peak memory", "Average packs", "Peak packs",
-                     "Turns", "Spills")
+                     "Turns", "Spills", "Queue figures")
     )  # fmt: skip
     rows = []
     for name, one in zip(names, found, strict=True):
         cells = (
             one.run, name, one.status, f"{one.seconds:.2f} s", _megabytes(one.avg_bytes), _megabytes(one.max_bytes),
             f"{one.avg_packs:,.1f}", f"{one.max_packs:,}", f"{one.activations:,}", f"{one.spills:,}",
+            FROM[one.queues_from],
         )  # fmt: skip
         rows.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
@@ -120,11 +123,11 @@ h1 {{ font-size: 1.6rem; margin-bottom: 0; }} p {{ color: #5c6675; margin-top: .
 table {{ border-collapse: collapse; width: 100%; margin: 1.5rem 0; font-variant-numeric: tabular-nums; }}
 th {{ text-align: right; font-weight: 600; color: #5c6675; border-bottom: 2px solid #d3d8e0; padding: .4rem .6rem; }}
 td {{ text-align: right; border-bottom: 1px solid #e4e8ee; padding: .4rem .6rem; }}
-th:nth-child(-n+3), td:nth-child(-n+3) {{ text-align: left; }}
+th:nth-child(-n+3), td:nth-child(-n+3), th:last-child, td:last-child {{ text-align: left; }}
 figure {{ margin: 2rem 0; }} svg {{ width: 100%; height: auto; }}
 </style></head><body>
-<h1>{title}</h1><p>Made by Papilio, {made}. Memory and packs are what all queues held together, as the log tells them
-ten times a second.</p>
+<h1>{title}</h1><p>Made by Papilio, {made}. Memory and packs are what all queues held together: exact, summed up by
+the run at every change; of a run that has not ended, or was resumed, from snapshots ten times a second.</p>
 {table}
 {charts}
 <script type="application/json" id="numbers">{data}</script>

@@ -35,6 +35,7 @@ class Snapshot(msgspec.Struct, tag_field="event", tag="queue-snapshot", gc=False
 
     time: float
     queues: dict[str, tuple[int, int, int]]
+    held: tuple[int, int, int] | None = None
     memory_bytes: int = 0
     disk_bytes: int = 0
     running: tuple[str, ...] = ()

@@ -84,6 +84,21 @@ class RunRecording:
         """The run's own name."""
         return self.started.run if self.started else self.path.parent.name
 
+    def title_of(self, unit: str) -> str:
+        """A unit as a person knows it: the title of its node, or of its last one; its id where several have that."""
+        if self.started is None:
+            return unit
+        nodes = self.started.units.get(unit, {}).get("nodes") or [unit]
+        title = str(self.started.nodes.get(nodes[-1], {}).get("title") or unit)
+        if len(nodes) > 1:
+            return f"{title} +{len(nodes) - 1}"
+        shared = sum(one.get("title") == title for one in self.started.nodes.values()) > 1
+        return unit if shared else title
+
+    def titles(self) -> list[str]:
+        """The titles of all units, in the order of their lanes."""
+        return [self.title_of(unit) for unit in self.units.names]
+
     @property
     def bytes_read(self) -> int:
         """How far into the log."""
@@ -129,7 +144,7 @@ class RunRecording:
         if damaged is not None:
             place = self._lines + damaged + 1
             self.damage = f"{self.path}: line {place} is damaged; the events before it are good"
-        taken = text.count(b"\n")
+        taken = len(entries) if damaged is None else text.count(b"\n")
         self._lines += taken
         self._offset += len(text)
         return taken

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.events import RunFinished, RunPaused, RunResumed, RunStepped
+from engine.events import RunFinished, RunPaused, RunResumed, RunStarted, RunStepped
 from engine.recording.columns import Floats, Ints
 
 if TYPE_CHECKING:
     from engine.recording.recording import RunRecording
 
 MEASURES = ("bytes", "packs", "rows")
+EXACT, SNAPSHOTS = "exact", "snapshots"  # where the figures of the queues are from
 
 
 def span(times: Floats, start: float, stop: float) -> slice:
@@ -42,7 +44,10 @@ def peaks(values: Floats, points: int) -> Ints:
 
 @dataclass(frozen=True)
 class Memory:
-    """What the queues held: a total, and each queue's own, at the same moments."""
+    """What the queues held: in all, and each queue's own, at the same moments.
+
+    A pack that waits in several queues is held once, so that the queues' own may come to more than is held in all.
+    """
 
     times: Floats
     total: Floats
@@ -70,6 +75,15 @@ def memory(recording: RunRecording, measure: str, start: float, stop: float, poi
     table[which, column] = values
     queues = {name: table[number] for number, name in enumerate(names) if table[number].any()}
     return Memory(times[rows], total[kept], queues)
+
+
+def shared(queues: Mapping[str, Floats], total: Floats) -> dict[str, Floats]:
+    """The queues' parts of what is held in all: those that a pack waits in share it."""
+    if not queues:
+        return {}
+    sums = np.sum(list(queues.values()), axis=0)
+    part = np.minimum(np.divide(total, sums, out=np.ones(len(total)), where=sums > 0), 1.0)
+    return {name: values * part for name, values in queues.items()}
 
 
 def largest(recording: RunRecording) -> dict[str, float]:
@@ -118,7 +132,7 @@ def staleness(recording: RunRecording, until: float) -> dict[str, tuple[Floats, 
 
 @dataclass(frozen=True)
 class Figures:
-    """A run in a few numbers. Of the queues: the average over time and the peak, as the snapshots have them."""
+    """A run in a few numbers. Of the queues: the average over time and the peak."""
 
     run: str
     workflow: str
@@ -135,6 +149,7 @@ class Figures:
     max_packs: int
     avg_rows: float
     max_rows: int
+    queues_from: str  # EXACT: the run's end tells what it summed up; SNAPSHOTS: reckoned from them, ten a second
     events: int
 
 
@@ -151,19 +166,33 @@ def standstills(recording: RunRecording) -> list[tuple[float, float]]:
     return found
 
 
-def figures(recording: RunRecording) -> Figures:
-    """What a comparison tells of a run."""
+def held_exactly(recording: RunRecording) -> dict[str, float] | None:
+    """What the run's last event says of its queues; None of one that goes on, or that tells only of its last part."""
+    resumed = any(isinstance(event, RunStarted) and event.resumed for event in recording.events)
+    return recording.finished.queue if recording.finished is not None and not resumed else None
+
+
+def _held_in_snapshots(recording: RunRecording) -> dict[str, float]:
+    """The average over time and the peak of all that the snapshots tell, without the time that the run stood still."""
     shots = recording.snapshots
     times = shots["time"]
-    average, most = {}, {}
+    found: dict[str, float] = {}
     lengths = np.diff(times)
     for begin, end in standstills(recording):  # a pause is no part of the run, and of no average
         lengths -= np.clip(np.minimum(times[1:], end) - np.maximum(times[:-1], begin), 0.0, None)
     for measure in MEASURES:
         values = shots[measure][: len(times)]
-        most[measure] = int(values.max()) if len(values) else 0
+        most = int(values.max()) if len(values) else 0
         whole = float(lengths.sum())
-        average[measure] = float((values[:-1] * lengths).sum() / whole) if whole else float(most[measure])
+        found[f"max_{measure}"] = most
+        found[f"avg_{measure}"] = float((values[:-1] * lengths).sum() / whole) if whole else float(most)
+    return found
+
+
+def figures(recording: RunRecording) -> Figures:
+    """What a comparison tells of a run."""
+    exact = held_exactly(recording)
+    held = exact or _held_in_snapshots(recording)
     started = recording.started
     return Figures(
         recording.name,
@@ -175,12 +204,13 @@ def figures(recording: RunRecording) -> Figures:
         recording.finished.seconds if recording.finished else recording.end,
         int(sum(lane.last("turns") for lane in recording.lanes)),
         len(recording.spills),
-        average["bytes"],
-        most["bytes"],
-        average["packs"],
-        most["packs"],
-        average["rows"],
-        most["rows"],
+        held["avg_bytes"],
+        int(held["max_bytes"]),
+        held["avg_packs"],
+        int(held["max_packs"]),
+        held["avg_rows"],
+        int(held["max_rows"]),
+        EXACT if exact else SNAPSHOTS,
         recording.count,
     )
 

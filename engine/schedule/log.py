@@ -112,6 +112,7 @@ def snapshot(
         queues={
             id_: [len(queue.packs), queue.rows, queue.bytes] for id_, queue in monitor.queues.items() if queue.packs
         },
+        held=[monitor.statistics.packs, monitor.statistics.rows, monitor.statistics.bytes],
         memory_bytes=memory_bytes,
         disk_bytes=disk_bytes,
         running=list(running),

@@ -131,6 +131,9 @@ class PackRun(Run):
         self.summary.measures = pipelines.as_dict()
         self._count_rows()
 
+    def _queue_figures(self) -> dict[str, float]:
+        return self.monitor.statistics.summary()  # also of a run that was cancelled or failed
+
     def _loop(self, limit: int) -> None:
         """Decide, hand out, hear what came of it, until every unit has finished. So many turns at a time."""
         tasks: queue.Queue[Activation | None] = queue.Queue()

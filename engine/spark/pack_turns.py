@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from engine.events import DegreeMeasured, EventLog
 from engine.model.operator import BuildInputs, Built, Role, Source, Target, port_frame
-from engine.operators.files import ColumnarSource
+from engine.operators.file_sources import ColumnarSource
 from engine.operators.warehouse import Aggregate
 from engine.schedule.monitor import Activation, Outcome, Step, Unit
 from engine.schedule.queues import Pack, Queue

@@ -479,7 +479,12 @@ class Run(ABC):
         self.summary.seconds = self.control.clock() - started
         self.summary.paused_seconds = self.control.paused_seconds
         self.summary.reason = reason
-        self.log.add(RunFinished(status=status, seconds=self.summary.seconds, reason=reason))
+        queue = self._queue_figures()
+        self.log.add(RunFinished(status=status, seconds=self.summary.seconds, reason=reason, queue=queue))
+
+    def _queue_figures(self) -> dict[str, float]:
+        """What the queues held over the run; a run without queues held nothing."""
+        return self.summary.queue
 
     def close(self) -> None:
         """Give Spark back."""

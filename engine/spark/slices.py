@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.model.operator import Place, Source
 from engine.operators import _formats
-from engine.operators.files import ColumnarSource, OrcSource, ParquetSource
+from engine.operators.file_sources import ColumnarSource, OrcSource, ParquetSource
 
 # Packs live for seconds: what counts is how fast they are written and read again.
 _WRITING = {"compression": "none", "use_dictionary": False, "write_statistics": False}

@@ -32,7 +32,7 @@ from engine.model.operator import Mode, Operator, PassOn, Place
 from engine.model.types import UNKNOWN
 from engine.operators import _formats
 from engine.operators._sql import plain, quoted
-from engine.operators.files import FileTarget, TblTarget, TextTarget
+from engine.operators.file_targets import FileTarget, TblTarget, TextTarget
 from engine.spark.compile import writable
 from engine.spark.failures import reason_of
 from engine.spark.sorted_staging import SortedStage

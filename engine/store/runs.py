@@ -9,12 +9,14 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.errors import BadInput, EnvironmentProblem, PapilioError
 from engine.events import Event, EventLog
-from engine.model.binding import Bound
-from engine.model.operator import Target
-from engine.store.store import papilio_home
+from engine.store.home import papilio_home
+
+if TYPE_CHECKING:
+    from engine.model.binding import Bound
 
 LOG = "events.jsonl"
 REMEMBERED = 200  # runs that are looked at for the last refresh of a target
@@ -40,14 +42,14 @@ def run_folder(given: Path | None, run_id: str) -> Path:
 
 def find_run(name: str, url: str | None = None) -> Path:
     """The folder of a run: by its id, the beginning of one, `last`, its folder, or the path of its log."""
-    from engine.store.store import MetadataStore
-
     path = Path(name)
     if path.is_file():
         return path.resolve().parent
     for folder in (path, papilio_home() / "runs" / name):
         if (folder / LOG).is_file():
             return folder.resolve()
+    from engine.store.store import MetadataStore  # takes longer to load than all that came before
+
     with MetadataStore(url) as store:
         runs = store.list_runs()
     found = runs[:1] if name == "last" else [record for record in runs if record.run.startswith(name)]
@@ -85,6 +87,7 @@ def last_refreshes(bound: Bound, url: str | None = None) -> dict[str, float | No
 
     In seconds since 1970; None where no run is known. A store that fails only costs knowledge.
     """
+    from engine.model.operator import Target
     from engine.store.store import MetadataStore
 
     place = bound.place()

@@ -14,6 +14,7 @@ from designer.document.document import Document
 from designer.document.edits import Edit
 from designer.document.layout import positions
 from engine.errors import BadInput
+from engine.model.binding import Known
 from engine.model.file import to_yaml, workflow_from
 from engine.model.yamldata import read_yaml
 from tests.designer.examples import edits, empty, fig1, small
@@ -58,6 +59,37 @@ def test_edits_leave_a_workflow_that_can_be_saved_and_read_and_two_merged_are_on
     assert whole is not None
     document.apply(whole.inverse())
     assert document.workflow.document() == start
+
+
+@given(st.data())
+@settings(max_examples=40)
+def test_a_check_that_looks_only_at_what_an_edit_reached_finds_what_a_whole_one_does(data: st.DataObject) -> None:
+    document = data.draw(st.sampled_from([empty, small, fig1]))()
+    known = Known()
+    made: list[Edit] = []
+    for _ in range(data.draw(st.integers(1, 20))):
+        if made and data.draw(st.booleans()):
+            document.apply(made.pop().inverse())
+        else:
+            edit = data.draw(edits(document))
+            document.apply(edit)
+            made.append(edit)
+        again, whole = analyse(document, known=known), analyse(document)
+        assert again.problems == whole.problems
+        assert again.bound.schemas == whole.bound.schemas
+        assert (again.feeding, again.wings) == (whole.feeding, whole.wings)
+
+
+def test_only_what_an_edit_reaches_is_checked_again() -> None:
+    document, known = small(), Known()
+    before = analyse(document, known=known).bound
+    document.apply(changes.set_settings(document, "some", {"condition": "no_such > 1"}))
+    after = analyse(document, known=known)
+    assert [problem.node for problem in after.problems] == ["some"]
+    changed = {id_ for id_, operator in after.bound.operators.items() if operator is not before.operators[id_]}
+    assert changed == {"some"}
+    for spot in (("rows", "out"), ("more", "out")):  # before it, and behind it, where the same columns arrive
+        assert after.bound.schemas[spot] is before.schemas[spot] is not None
 
 
 def edges(document: Document) -> set[str]:

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QFont
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from designer.canvas.scene import Hit
 from designer.canvas.view import CanvasView
 from designer.monitor.compare import CompareWindow
-from designer.monitor.overlay import rows_text
+from designer.monitor.overlay import fitting, legible, node_texts
 from designer.monitor.panel import PROJECTOR, Panel, panel_kinds
 from designer.monitor.panels.activity import ActivityPanel
 from designer.monitor.panels.decisions import DecisionsPanel
@@ -30,7 +32,7 @@ from designer.monitor.units import bytes_text, count_text, seconds_text
 from designer.window.window import MainWindow
 from engine.events import EventLog, QueueSpilled, SparkJob, TableStaleness, UnitFailed
 from engine.experiments.scheduling import archetype
-from engine.recording import State
+from engine.recording import NodeState, State
 from engine.schedule.costs import SimulationSettings
 from engine.simulation import launch_simulated
 
@@ -74,15 +76,23 @@ def test_the_memory_panel_draws_the_snapshots_of_the_log(player: Player, runs: d
     panel = shown(MemoryPanel, player, runs["mm"])
     snapshots = logged(runs["mm"], "queue-snapshot")
     zero = logged(runs["mm"], "run-started")[0]["time"]
-    expected = {round(one["time"] - zero, 6): sum(held[2] for held in one["queues"].values()) for one in snapshots}
+    expected = {round(one["time"] - zero, 6): one["held"][2] for one in snapshots}
     xs, ys = panel.total.getData()
     assert len(xs) >= min(len(snapshots), 100)
     for x, y in zip(xs.tolist(), ys.tolist(), strict=True):
         assert expected[round(x, 6)] == y
     assert max(ys) == max(expected.values())  # thinned, but not its peak
     stacked = [curve.getData()[1] for curve in panel.curves.values() if curve.isVisible()]
-    assert np.allclose(np.max(stacked, axis=0), ys)  # the queues on top of each other come to the total
-    assert bytes_text(max(expected.values())) in panel.headline.text()
+    tops = np.max(stacked, axis=0)
+    assert (tops <= ys + 1e-6).all()
+    sums = {round(one["time"] - zero, 6): sum(held[2] for held in one["queues"].values()) for one in snapshots}
+    assert any(expected[time] < total for time, total in sums.items()), "some packs wait in two queues"
+    for x, y, top in zip(xs.tolist(), ys.tolist(), tops.tolist(), strict=True):
+        if sums[round(x, 6)] >= y:  # else some wait before the queues
+            assert top == pytest.approx(y), "on top of each other the queues come to what is held"
+    exact = logged(runs["mm"], "run-finished")[0]["queue"]
+    assert exact["max_bytes"] >= max(expected.values())
+    assert bytes_text(exact["max_bytes"]) in panel.headline.text()
 
 
 def test_memory_is_told_in_packs_and_by_queue_too(player: Player, runs: dict[str, Path]) -> None:
@@ -305,7 +315,7 @@ def test_a_run_is_replayed_on_the_canvas_and_in_the_panels(window: MainWindow, r
     for node, told in summary["nodes"].items():
         state = monitor.overlay.nodes[node]
         assert (state.rows_in, state.rows_out, state.state) == (told["rows_in"], told["rows_out"], State.FINISHED)
-        assert "simulated" in rows_text(state)
+        assert "simulated" in node_texts(state)[0]
     # In the middle the bars of the queues hold what the last snapshot before says.
     snapshots = logged(runs["rr"], "queue-snapshot")
     zero = logged(runs["rr"], "run-started")[0]["time"]
@@ -386,12 +396,86 @@ def test_a_panel_pops_out_and_fills_the_screen(window: MainWindow, runs: dict[st
     assert dock.isFullScreen()
     window.monitor.pop_out("memory", full_screen=True)
     assert not dock.isFloating()
+    overlay, scrubber = window.monitor.overlay, window.monitor.scrubber
+    assert overlay is not None
+    assert scrubber is not None
+    desk = overlay.least, scrubber.clock.font().pixelSize()
     window.run("monitor.project")
     assert window.monitor.panels["memory"].scale == PROJECTOR
+    assert overlay.least == desk[0] * PROJECTOR
+    assert scrubber.clock.font().pixelSize() == round(desk[1] * PROJECTOR)
+    window.run("monitor.project")
     window.run("monitor.room")
     assert not window.docks["palette"].isVisible()
     window.run("monitor.room")
     assert window.docks["palette"].isVisible()
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (1920, 1080)])
+def test_a_run_fits_into_the_window_that_shows_it(
+    window: MainWindow, runs: dict[str, Path], size: tuple[int, int]
+) -> None:
+    window.resize(*size)
+    QApplication.processEvents()
+    replayed(window, runs)
+    for _ in range(3):
+        QApplication.processEvents()
+    assert (window.width(), window.height()) == size
+    widths = [window.docks[name].width() for name in ("memory", "activity")]
+    assert min(widths) > 0.8 * max(widths), "side by side, with the same room"
+    for name in ("memory", "activity"):
+        panel = window.monitor.panels[name]
+        assert panel.headline.text()
+        assert all(axis.label.sceneBoundingRect().left() >= 0 for axis in [panel.item.getAxis("left")])  # type: ignore[attr-defined]
+    lanes = window.monitor.panels["activity"].item.getAxis("left")._tickLevels[0]  # type: ignore[attr-defined]
+    assert len(lanes) == len(window.monitor.panels["activity"].labels)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", [ActivityPanel, OperatorsPanel])
+@pytest.mark.parametrize("scale", [1.0, PROJECTOR])
+@pytest.mark.parametrize("size", [(470, 290), (950, 290), (950, 600)])
+def test_the_names_of_lanes_never_overlap(
+    player: Player, runs: dict[str, Path], kind: type[Panel], scale: float, size: tuple[int, int]
+) -> None:
+    panel = shown(kind, player, runs["rr"])
+    panel.resize(*size)
+    panel.set_scale(scale)
+    for _ in range(3):
+        QApplication.processEvents()
+    player.redraw()
+    plot = panel.item if kind is ActivityPanel else panel.plots[0]
+    axis, (low, high) = plot.getAxis("left"), plot.getViewBox().viewRange()[1]
+    places = [place for place, _ in axis._tickLevels[0]]
+    assert len(places) > 3
+    apart = (places[1] - places[0]) * plot.getViewBox().height() / (high - low)
+    assert apart >= axis.style["tickFont"].pixelSize() * 0.9
+
+
+def test_how_rows_were_counted_is_explained_on_the_canvas(window: MainWindow, runs: dict[str, Path]) -> None:
+    view = replayed(window, runs)
+    assert [text for text, _ in view.legend.rows] == ["simulated: reckoned, no row was read or written"]
+    assert view.legend.isVisible()
+    nodes = view.canvas.content()
+    assert view.mapFromScene(nodes.bottomLeft()).y() <= view.legend.y(), "nothing lies behind the legend"
+    overlay = window.monitor.overlay
+    assert overlay is not None
+    item = next(iter(view.canvas.nodes.values()))
+    assert "simulated: reckoned" in overlay.tell(Hit("node", item))
+
+
+def test_letters_on_the_canvas_stay_legible_and_say_less_where_there_is_less_room(qapp: QApplication) -> None:
+    state = NodeState(State.RUNNING, 12_345, 4050, "exact", 1500.0)
+    texts = node_texts(state)
+    font = QFont(qapp.font())
+    font.setPixelSize(11)
+    told = []
+    for zoom in (1.0, 0.6, 0.31):
+        letters = legible(font, zoom, 10.5)
+        assert letters.pixelSize() * zoom >= 9
+        told.append(fitting(texts, letters, 216))
+    assert told[0] == "12.3 k → 4,050  exact · 1,500/s"
+    assert [len(text) for text in told] == sorted((len(text) for text in told), reverse=True)
+    assert "4.05 k" in told[-1]
 
 
 def test_runs_are_compared_on_the_same_axes_and_exported(
@@ -432,19 +516,22 @@ def test_runs_are_compared_on_the_same_axes_and_exported(
         assert row["policy"] == told["policy"] == policy
         for name, value in expected.items():
             assert float(row[name]) == told[name] == pytest.approx(value), name
+        assert row["queues_from"] == told["queues_from"] == "exact"
+        assert told["max_bytes"] >= peak_in_snapshots(runs[policy])
 
 
 def measured(log: Path) -> dict[str, float]:
-    """Time, memory and turns of a run, reckoned plainly from its log."""
-    shots = logged(log, "queue-snapshot")
-    totals = [sum(held[2] for held in one["queues"].values()) for one in shots]
-    area = sum(total * (two["time"] - one["time"]) for total, one, two in zip(totals, shots, shots[1:], strict=False))
+    """Time, memory and turns of a run as its log and its own summary have them."""
+    summary = json.loads((log.parent / "summary.json").read_text())
     return {
         "seconds": logged(log, "run-finished")[0]["seconds"],
         "activations": len(logged(log, "unit-activated")),
-        "max_bytes": max(totals),
-        "avg_bytes": area / (shots[-1]["time"] - shots[0]["time"]),
+        **summary["queue"],
     }
+
+
+def peak_in_snapshots(log: Path) -> int:
+    return max(one["held"][2] for one in logged(log, "queue-snapshot"))
 
 
 def test_numbers_are_written_with_their_units() -> None:

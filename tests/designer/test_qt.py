@@ -37,3 +37,19 @@ def test_thousands_of_signals_arrive_and_do_not_end_the_process() -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, f"{EMISSIONS}\n"), done.stderr
+
+
+def test_the_first_window_waits_for_no_library_that_only_a_panel_needs() -> None:
+    program = (
+        "import sys; from designer.measure import first_window; first_window();"
+        "print([name for name in ('sqlalchemy', 'pyqtgraph', 'numpy', 'networkx', 'psutil') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.strip() == "[]", done.stderr

@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QImage
+from PySide6.QtGui import QColor, QDragEnterEvent, QDropEvent, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMessageBox
+from PySide6.QtWidgets import QApplication, QMessageBox, QPushButton
 
 from designer.canvas.picture import save_picture
 from designer.commands.registry import commands
@@ -25,13 +25,13 @@ from designer.session.compare import CompareDialog
 from designer.session.settings import Settings
 from designer.session.store import StoreDialog
 from designer.session.templates import TemplatesDialog
-from designer.theme.theme import theme, themes
+from designer.theme.theme import load_theme, theme, themes
 from designer.window.window import MainWindow
 from engine.model.file import load, save
 from engine.model.shape import shape
 from engine.operators import catalogue
 from tests.designer.conftest import opened
-from tests.designer.examples import FIG1, fig1, small
+from tests.designer.examples import FIG1, empty, fig1, small
 
 # ---------------------------------------------------------------- files
 
@@ -109,6 +109,10 @@ BAD = {
     "bombs": ("a: &a [x]\nb: *a\npapilio: 1\n", "anchors"),
     "odd layout": ("papilio: 1\nnodes: {}\nlayout: {nodes: 3}\n", "layout.nodes"),
     "binary": ("\x00\x01\x02", ""),
+    "huge": (
+        "papilio: 1\nnodes:\n" + "  n: {operator: filter}\n" * 60_000,
+        "60,000 nodes; the canvas shows up to 50,000",
+    ),
 }
 
 
@@ -233,7 +237,7 @@ def test_work_survives_kill_9_and_is_offered_and_the_file_on_disk_is_as_it_was(
     window: MainWindow, tmp_path: Path
 ) -> None:
     path = tmp_path / "fig1.butterfly.yaml"
-    path.write_text(FIG1.read_text(encoding="utf-8"), encoding="utf-8")
+    path.write_text("# mine\n" + FIG1.read_text(encoding="utf-8"), encoding="utf-8")
     before = path.read_bytes()
     process = subprocess.Popen(
         [sys.executable, "-c", CRASHES, str(path)],
@@ -261,6 +265,7 @@ def test_work_survives_kill_9_and_is_offered_and_the_file_on_disk_is_as_it_was(
     assert window.recovery.lost() == []
     assert window.files.save()
     assert load(path).workflow.nodes["join"].title == "Nearly lost"
+    assert path.read_text(encoding="utf-8").startswith("# mine\n"), "the file's own comment is still there"
     assert list(window.recovery.folder.glob("*.yaml")) == []
 
 
@@ -454,6 +459,65 @@ def test_the_theme_is_switched_and_remembered(window: MainWindow) -> None:
     assert dark.lightness() < 60
     assert Settings(window.settings.folder).theme == "dark"
     window.run("view.theme_light")
+
+
+def _luminance(color: QColor) -> float:
+    parts = [one / 12.92 if one <= 0.03928 else ((one + 0.055) / 1.055) ** 2.4 for one in color.getRgbF()[:3]]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+def test_words_stand_out_from_what_they_stand_on(name: str) -> None:
+    """The contrast that WCAG 2 asks of texts; of what is disabled or only a hint, that of large ones."""
+    shown = load_theme(name)
+    for least, roles in ((4.5, ("text", "muted", "error", "ok")), (3.0, ("faint", "warning", "accent"))):
+        for role in roles:
+            for ground in ("window", "base", "raised", "canvas"):
+                light, dark = sorted((_luminance(getattr(shown, one)) for one in (role, ground)), reverse=True)
+                assert (light + 0.05) / (dark + 0.05) >= least, f"{role} on {ground}"
+
+
+def test_icons_take_the_colours_of_the_theme_in_use(window: MainWindow) -> None:
+    opened(window, fig1())
+
+    def darkest() -> int:
+        buttons = [one for one in window.properties.findChildren(QPushButton) if one.text() == "Add"]
+        assert buttons
+        picture = buttons[0].icon().pixmap(16, 16).toImage()
+        spots = [picture.pixelColor(x, y) for x in range(16) for y in range(16)]
+        return min(spot.lightness() for spot in spots if spot.alpha() > 200)
+
+    assert darkest() < 60
+    window.run("view.theme_dark")
+    assert darkest() > 150
+    window.run("view.theme_light")
+
+
+def test_a_panel_behind_another_comes_to_the_front_and_works_only_there(window: MainWindow) -> None:
+    opened(window, fig1())
+    QApplication.processEvents()
+    assert window.in_front("problems")
+    assert window.docks["outline"].isVisible(), "to Qt"
+    assert not window.outline.isVisible()
+    assert window.outline.list.count() == 0, "nobody looks at it"
+    window.run("view.dock_outline")
+    QApplication.processEvents()
+    assert window.in_front("outline")
+    assert window.outline.list.count() == 18
+    window.run("view.dock_outline")
+    assert not window.docks["outline"].isVisible()
+
+
+def test_an_empty_list_says_what_would_fill_it(window: MainWindow) -> None:
+    opened(window, empty())
+    assert "Drag an operator" in window.problems.hint.text()
+    hand = opened(window, fig1())
+    assert window.problems.hint.isVisible()
+    assert "can run" in window.problems.hint.text()
+    hand.view.editor.push(changes.set_settings(hand.view.editor.document, "join", {}))
+    hand.view.editor.check()
+    assert window.problems.topLevelItemCount() > 0
+    assert not window.problems.hint.isVisible()
 
 
 def test_hidden_panels_stay_hidden_next_time(window: MainWindow) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -16,18 +18,26 @@ from engine.model.file import load, save
 from engine.operators import catalogue
 from tests.end_to_end.helpers import answer, papilio_here, parquet_rows
 
-cases = st.fixed_dictionaries(
-    {
-        "shape": st.sampled_from(list(Shape)),
-        "nodes": st.integers(9, 16),
-        "seed": st.integers(1, 10_000),
-        "granularity": st.sampled_from(["operator", "subflow", "tree"]),
-        "policy": st.sampled_from(["rr", "mc", "mm", "mixed"]),
-        "queue_packs": st.sampled_from([1, 2, 5]),
-        "pack_rows": st.sampled_from([3_000, 20_000]),
-        "degree": st.sampled_from([1, 3]),
-    }
-)
+
+def chances(
+    nodes: st.SearchStrategy[int], pack_rows: list[int], shapes: Iterable[Shape] = Shape
+) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries(
+        {
+            "shape": st.sampled_from(list(shapes)),
+            "nodes": nodes,
+            "seed": st.integers(1, 10_000),
+            "granularity": st.sampled_from(["operator", "subflow", "tree"]),
+            "policy": st.sampled_from(["rr", "mc", "mm", "mixed"]),
+            "queue_packs": st.sampled_from([1, 2, 5]),
+            "pack_rows": st.sampled_from(pack_rows),
+            "degree": st.sampled_from([1, 3]),
+        }
+    )
+
+
+cases = chances(st.integers(9, 16), [3_000, 20_000])
+few_nodes = chances(st.just(7), [30_000], [Shape.LINE, Shape.WISHBONE, Shape.PRIMARY, Shape.FORK])
 
 
 def check(case, spark, tpch):
@@ -72,6 +82,14 @@ def conserved(file, summary, granularity):
                 assert rows["rows_in"] == rows["rows_out"], node
             if refused:
                 assert rows["rows_in"] == rows["rows_out"] + refused, node
+
+
+@settings(
+    max_examples=1, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck)
+)
+@given(case=few_nodes)
+def test_a_small_random_workflow_in_packs_gives_the_same_targets(case, spark, tpch):
+    check(case, spark, tpch)
 
 
 @pytest.mark.slow

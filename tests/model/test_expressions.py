@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.model.expressions import ExpressionError, columns, is_repeatable, parse
+from engine.model.expression_tree import columns, is_repeatable
+from engine.model.expression_words import ExpressionError
+from engine.model.expressions import parse
 from engine.model.inference import Scope, infer
 
 SCOPE = Scope(

@@ -19,6 +19,7 @@ from pyspark.errors import UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from engine.model.checks import check_texts
 from engine.model.operator import (
     BuildInputs,
     Inputs,
@@ -26,7 +27,6 @@ from engine.model.operator import (
     Operator,
     Place,
     Source,
-    check_texts,
     port_frame,
 )
 from engine.model.types import UNKNOWN

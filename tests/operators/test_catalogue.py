@@ -29,7 +29,7 @@ def test_a_module_is_loaded_when_one_of_its_operators_is_asked_for_and_none_is_m
     code = (
         "import sys; from engine.operators import catalogue, names_in; found = catalogue();"
         "found['filter']; loaded = {name for name in sys.modules if name.startswith('engine.operators.')};"
-        "assert 'engine.operators.shaping' in loaded and 'engine.operators.databases' not in loaded, loaded;"
+        "assert 'engine.operators.rows' in loaded and 'engine.operators.databases' not in loaded, loaded;"
         "known = len(found); assert sorted(found) == list(found) and known == len(list(found)) > 50;"
         "homes = {found[name].__module__ for name in found};"
         "assert all(sorted(names_in(home)) == sorted(n for n in found if found[n].__module__ == home) for home in homes)"

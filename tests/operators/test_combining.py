@@ -11,7 +11,8 @@ import duckdb
 import pytest
 from pydantic import ValidationError
 
-from engine.model.operator import Category, Inputs, Place, Role, check_texts
+from engine.model.checks import check_texts
+from engine.model.operator import Category, Inputs, Place, Role
 from engine.spark import tools
 from tests.operators.harness import Rows, by_key, findings, make, run
 

@@ -36,7 +36,8 @@ from engine.spark.adbc import (
     reason,
     register,
 )
-from engine.spark.database_targets import DatabaseDelivery, deliver, delivery, from_record
+from engine.spark.database_delivery import DatabaseDelivery
+from engine.spark.database_targets import deliver, delivery, from_record
 from engine.spark.script import Code, ScriptTools, frame
 from engine.spark.tools import build
 from tests.fixtures_postgres import PostgresqlDatabase

@@ -18,7 +18,7 @@ from engine.errors import PapilioError
 from engine.model.operator import Inputs, Place, port_frame
 from engine.model.types import UNKNOWN
 from engine.operators import _formats
-from engine.operators.files import CsvTarget
+from engine.operators.file_targets import CsvTarget
 from engine.spark.tools import build, flat_parquet_columns
 from tests.operators.harness import by_key, findings, make, run
 

@@ -7,7 +7,7 @@ import json
 from engine.model.binding import bind
 from engine.model.physical import ordered_by
 from engine.operators import catalogue
-from engine.operators.combining import Join, JoinForm
+from engine.operators.join import Join, JoinForm
 from engine.plan.apply import Applied, Layout, applied
 from engine.plan.costs import MeasuredCosts, PaperCosts
 from engine.plan.graph import graph_of

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from engine.events import Event, event_from
 from engine.recording import RunRecording, State
+from engine.recording.compare import Comparison
 from engine.recording.series import figures, staleness
 
 UNITS = ("a", "b", "c")
@@ -375,3 +376,41 @@ def test_a_pause_is_in_no_average(tmp_path: Path) -> None:
         {"event": "run-stepped", "time": 1010}, pause(1010), {"event": "run-resumed", "time": 1102.5}, shot(1103, 0),
     ]  # fmt: skip
     assert average(*paused) == pytest.approx(200), "a hundred seconds of standing still weigh nothing"
+
+
+def test_what_queues_held_is_exact_once_the_run_tells_it_and_from_snapshots_before(tmp_path: Path) -> None:
+    shots = [
+        {"event": "queue-snapshot", "time": 1000 + at, "queues": {"a > b": [1, 10, size]}}
+        for at, size in enumerate((100, 300, 0), 1)
+    ]
+    exact = {"avg_bytes": 180, "max_bytes": 420, "avg_packs": 0.6, "max_packs": 2, "avg_rows": 6.0, "max_rows": 20}
+    ended = {"event": "run-finished", "time": 1004, "status": "done", "seconds": 4.0, "queue": exact}
+    again = {**begun(), "time": 1003.5, "resumed": True}
+
+    def told(*events: dict[str, Any]) -> tuple[str, float, int]:
+        log = tmp_path / "events.jsonl"
+        log.write_text("".join(json.dumps(event) + "\n" for event in (begun(), *shots, *events)))
+        found = figures(RunRecording.load(log))
+        return found.queues_from, found.avg_bytes, found.max_bytes
+
+    assert told() == ("snapshots", 200.0, 300)
+    assert told(ended) == ("exact", 180, 420)
+    assert told({**ended, "queue": None}) == ("snapshots", 200.0, 300), "a log of before has no such figures"
+    assert told(again, ended) == ("snapshots", 200.0, 300), "the end of a resumed run tells only of its last part"
+
+
+def test_the_report_calls_units_by_their_titles(tmp_path: Path) -> None:
+    titles = {"a": "Orders", "b": "Not null", "c": "Not null", "d": "Daily view"}
+    first = {
+        **begun(),
+        "nodes": {id_: {"title": title} for id_, title in titles.items()},
+        "units": {"a": {"nodes": ["a"]}, "b": {"nodes": ["b"]}, "u": {"nodes": ["c", "d"]}},
+    }
+    log = tmp_path / "events.jsonl"
+    starts = [{"event": "unit-started", "time": 1001, "unit": unit} for unit in ("a", "b", "u")]
+    log.write_text("".join(json.dumps(event) + "\n" for event in (first, *starts)))
+    recording = RunRecording.load(log)
+    assert recording.titles() == ["Orders", "b", "Daily view +1"], "an id where two nodes have the same title"
+    page = Comparison.of([recording]).html()
+    assert all(f">{title}<" in page for title in recording.titles())
+    assert ">from snapshots<" in page

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import functions as F
 
-from engine.model.expressions import aggregates, parse
+from engine.model.expression_tree import aggregates
+from engine.model.expressions import parse
 from engine.model.functions import AGGREGATE, SCALAR, WINDOW
 from engine.model.inference import Scope, infer
 from engine.model.types import ddl

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import orc, parquet
 
 from engine.model.operator import Place
-from engine.operators.files import CsvSource, OrcSource, ParquetSource
+from engine.operators.file_sources import CsvSource, OrcSource, ParquetSource
 from engine.spark.slices import slices_of, write_packs
 
 TABLE = pa.table({"n": range(30_000), "text": ["x" * 20] * 30_000})

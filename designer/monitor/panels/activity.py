@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QImage, QPainter, QPen, QPolygonF, QTransform
+from PySide6.QtGui import QFontMetrics, QImage, QPainter, QPen, QPolygonF, QTransform
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from designer.monitor.colours import clear
 from designer.monitor.player import Player
-from designer.monitor.plot import TimePlot
+from designer.monitor.plot import TimePlot, lettering
 from designer.text import tr
 from designer.theme.theme import theme
 from engine.recording import RunRecording, State
@@ -158,21 +158,24 @@ class ActivityPanel(TimePlot):
 
     def _name(self, labels: list[str]) -> None:
         height = self.view.height() / max(len(labels), 1)
-        every = max(1, int(np.ceil(13 * self.scale / max(height, 1))))
-        metrics = self.fontMetrics()
-        room = round((AXIS_ROOM) * min(self.scale, 1.45) / self.scale)
+        size, every = lettering(height, self.scale)
+        font = self.font_of(size)
+        axis = self.item.getAxis("left")
+        axis.setTickFont(font)
+        metrics = QFontMetrics(font)
+        room = self.axis_width - round(AXIS_MARGIN * self.scale)
         ticks = [
             (number, metrics.elidedText(label, Qt.TextElideMode.ElideRight, room))
             for number, label in enumerate(labels)
             if number % every == 0
         ]
-        self.item.getAxis("left").setTicks([ticks])
+        axis.setTicks([ticks])
 
     def resizeEvent(self, event: object) -> None:
         self.labels = []
-        self.draw_again()
+        super().resizeEvent(event)
 
 
-AXIS_ROOM = 112  # pixels of a lane's name
+AXIS_MARGIN = 14  # pixels beside a lane's name
 
 PANEL = ActivityPanel

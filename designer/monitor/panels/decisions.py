@@ -23,6 +23,14 @@ WHY = {
     "mm": "It frees the most memory for each second it needs (minimum memory)",
 }
 
+SCORE = {
+    "rr": "Score: how soon it is its turn",
+    "mc": "Score: rows that wait for it",
+    "mm": "Score: MemB, rows freed a second × rows that wait",
+}
+
+ROOMY, LESS = 700, (1, 4)  # pixels of the panel below which it has not these columns
+
 BOLD, PLAIN = QFont.Weight.DemiBold, QFont.Weight.Normal
 Index = QModelIndex | QPersistentModelIndex
 
@@ -92,7 +100,7 @@ class Candidates(QWidget):
         super().__init__()
         self.panel = panel
         self.decision: Decision | None = None
-        self.setMinimumWidth(240)
+        self.setMinimumWidth(160)
 
     def show_decision(self, decision: Decision | None) -> None:
         """Another decision."""
@@ -114,10 +122,12 @@ class Candidates(QWidget):
         margin, line = 14.0, 25.0 * scale
         painter.setFont(self.panel.font_of(13))
         painter.setPen(colors.muted)
-        why = WHY.get(self.decision.policy, "The highest score of the policy {0}")
-        head = QRectF(margin, 8, self.width() - 2 * margin, 44 * scale)
+        policy = self.decision.policy
+        why = tr(WHY.get(policy, "The highest score of the policy {0}"), policy)
+        text = f"{why}\n{tr(SCORE[policy])}" if policy in SCORE else why
         flags = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop)
-        painter.drawText(head, flags, tr(why, self.decision.policy))
+        head = QRectF(painter.boundingRect(QRectF(margin, 8, self.width() - 2 * margin, 10_000), flags, text))
+        painter.drawText(head, flags, text)
         ranked = self.ranked()
         scores = [score for _, score in ranked]
         low, high = min(scores, default=0.0), max(scores, default=0.0)
@@ -171,7 +181,7 @@ class DecisionsPanel(Panel):
         self.table.setWordWrap(False)
         self.table.verticalHeader().hide()
         self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        self.table.horizontalHeader().setStretchLastSection(True)
+        self.table.horizontalHeader().setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
         self.candidates = Candidates(self)
         split = QSplitter(Qt.Orientation.Horizontal)
         split.addWidget(self.table)
@@ -193,9 +203,14 @@ class DecisionsPanel(Panel):
         self.table.setFont(self.font_of(13))
         self.table.horizontalHeader().setFont(self.font_of(12))
         self.table.verticalHeader().setDefaultSectionSize(round(25 * self.scale))
-        for column, width in enumerate((78, 60, 180, 100)):
+        for column, width in enumerate((74, 52, 120, 96, 92)):
             self.table.setColumnWidth(column, round(width * self.scale))
         self.candidates.update()
+        self.resizeEvent(None)
+
+    def resizeEvent(self, event: object) -> None:
+        for column in LESS:
+            self.table.setColumnHidden(column, self.width() < ROOMY * self.scale)
 
     def draw(self, recording: RunRecording) -> None:
         self.model.show_recording(recording)

@@ -15,7 +15,7 @@ from designer.monitor.plot import MARK, TimePlot
 from designer.monitor.units import measure_text
 from designer.text import tr
 from designer.theme.theme import theme
-from engine.recording.series import MEASURES, Figures, Memory, figures, memory
+from engine.recording.series import MEASURES, Figures, Memory, figures, memory, shared
 
 SHOWN = 7  # queues with a colour of their own, four for the back row; the others are one
 OTHERS = "others"
@@ -111,7 +111,8 @@ class MemoryPanel(TimePlot):
             )
         else:
             self.say("")
-        shown = self._chosen(found) if style != "total" else {}
+        staged = self._staged(recording) if style == "stacked" else set()
+        shown = self._chosen(found, staged) if style != "total" else {}
         dense = len(found.times) > self.pixels / 3  # smooth edges of a zigzag cost much and show nothing
         self._draw_queues(found, shown, style, dense)
         self.total.opts["antialias"] = not dense
@@ -135,18 +136,22 @@ class MemoryPanel(TimePlot):
         facts = self._facts
         parts = [
             (measure_text(measure, now), tr("now")),
-            (measure_text(measure, getattr(facts, f"avg_{measure}")), tr("average")),
             (measure_text(measure, getattr(facts, f"max_{measure}")), tr("peak")),
+            (measure_text(measure, getattr(facts, f"avg_{measure}")), tr("average")),
         ]
         if recording.spills:
             parts.append((str(len(recording.spills)), tr("spills")))
         self.headline_of(*parts)
 
-    def _chosen(self, found: Memory) -> dict[str, Any]:
+    def _staged(self, recording: Any) -> set[str]:
+        """Queues without a capacity: they lie on disk, and are no part of the memory of queues."""
+        return {name for name, facts in recording.started.queues.items() if facts.get("capacity_packs", 1) is None}
+
+    def _chosen(self, found: Memory, without: set[str]) -> dict[str, Any]:
         """The largest queues by their own, the others summed up; in the order of the flow."""
-        ranked = sorted(found.queues, key=lambda name: -float(found.queues[name].max()))
+        ranked = sorted(found.queues.keys() - without, key=lambda name: -float(found.queues[name].max()))
         if self.ranking:  # that of several runs, so that the same queues have a colour in each
-            ranked = [name for name in self.ranking if name in found.queues]
+            ranked = [name for name in self.ranking if name in found.queues and name not in without]
         most = SHOWN if self.scale == NORMAL or self.ranking else 4
         kept = set(ranked[:most])
         shown = {name: values for name, values in found.queues.items() if name in kept}
@@ -157,6 +162,8 @@ class MemoryPanel(TimePlot):
     def _draw_queues(self, found: Memory, shown: dict[str, Any], style: str, dense: bool) -> None:
         colors = theme()
         below = np.zeros(len(found.times))
+        if style == "stacked":
+            shown = shared(shown, found.total)
         for curve in self.curves.values():
             curve.setVisible(False)
         for number, (name, values) in enumerate(shown.items()):

@@ -50,7 +50,7 @@ class StalenessPanel(TimePlot):
     def draw_plot(self, recording: Any, start: float, stop: float) -> None:
         found = self.drawn = staleness(recording, recording.end)
         if not found:
-            self.say(tr("The log says nothing of the staleness of tables"))
+            self.say(tr("Known of streaming warehouses, and of targets that an earlier run has loaded"))
             self.headline_of(("–", tr("staleness")))
             return
         self.say("")

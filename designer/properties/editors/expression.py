@@ -24,7 +24,8 @@ from designer.text import tr
 from designer.theme.theme import theme, themes
 from designer.widgets import label, take_role
 from engine.model import functions
-from engine.model.expressions import ExpressionError, parse
+from engine.model.expression_words import ExpressionError
+from engine.model.expressions import parse
 from engine.model.inference import infer
 from engine.model.operator import Meaning
 

@@ -13,12 +13,12 @@ from designer.properties.context import Context
 from designer.properties.editors.base import ValueEditor
 from designer.properties.fields import Value
 from designer.text import tr
-from designer.theme.icons import action_icon
+from designer.theme.icons import give_icon
 
 
 def _button(icon: str, tip: str) -> QToolButton:
     button = QToolButton()
-    button.setIcon(action_icon(icon))
+    give_icon(button, icon)
     button.setToolTip(tip)
     button.setIconSize(QSize(14, 14))
     button.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Tab goes from value to value; the keys are below
@@ -38,7 +38,8 @@ class _Rows(ValueEditor):
         layout.setSpacing(6)
         layout.addLayout(self._box)
         below = QHBoxLayout()
-        self.add = QPushButton(action_icon("add"), tr("Add"))
+        self.add = QPushButton(tr("Add"))
+        give_icon(self.add, "add")
         self.add.clicked.connect(self._added)
         below.addWidget(self.add)
         if self._column_value() is not None:

@@ -26,7 +26,7 @@ from designer.properties.context import Context
 from designer.properties.editors.base import ValueEditor, mark_wrong
 from designer.properties.fields import Value
 from designer.text import tr
-from designer.theme.icons import action_icon
+from designer.theme.icons import give_icon
 from engine.model.yamldata import scalar
 
 TYPES = ["string", "int", "bigint", "double", "decimal(12,2)", "date", "timestamp", "boolean", "smallint", "float",
@@ -252,7 +252,7 @@ class PathEditor(LineEditor):
     def __init__(self, value: Value, context: Context, place: str, default: Any = None) -> None:
         super().__init__(value, context, place, default)
         button = QToolButton()
-        button.setIcon(action_icon("folder"))
+        give_icon(button, "folder")
         button.setToolTip(tr("Choose a file"))
         row = QHBoxLayout()
         row.setSpacing(4)
