@@ -5,7 +5,7 @@ SETUP  := packaging/setup.sh
 INPUTS := pyproject.toml packaging/system-packages.txt $(SETUP)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow results lint format clean
+.PHONY: help setup demo test test-slow results pictures lint format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ test-slow: .venv/.test-ready ## run the slow tests
 results: .venv/.test-ready ## run every benchmark and experiment, then write resources/help/results.md (takes hours)
 	@$(BIN)/papilio results --list
 	QT_QPA_PLATFORM=$${QT_QPA_PLATFORM:-offscreen} $(BIN)/papilio results --run
+
+pictures: .venv/.test-ready ## take the README's pictures of the program as it is now
+	QT_QPA_PLATFORM=offscreen $(BIN)/python -m designer.pictures resources/pictures
 
 lint: .venv/.test-ready ## check style, types and imports
 	$(BIN)/ruff check

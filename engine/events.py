@@ -284,6 +284,7 @@ class QueryAnswered(Event):
     seconds: float
     version: int
     rows: int
+    digest: str = ""  # of the answer: two that are equal have the same
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,13 +22,23 @@ settings.load_profile("papilio")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two workers share the tests: those that use one Spark session stay together, and so do the whole programs."""
+    """Two workers share the tests: those that use one Spark session stay together, and so do the whole programs.
+
+    What a module makes once for all of its tests is made by one worker.
+    """
     programs = Path(__file__).parent / "end_to_end"
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif programs in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("programs"))
+        elif _shares_with_its_module(item):
+            item.add_marker(pytest.mark.xdist_group(item.path.as_posix()))
+
+
+def _shares_with_its_module(item: pytest.Item) -> bool:
+    known = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+    return any(fixtures[-1].scope in ("module", "class") for fixtures in known.values())
 
 
 @pytest.fixture(scope="session")

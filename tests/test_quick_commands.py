@@ -55,3 +55,9 @@ def test_a_command_without_spark_loads_nothing_slow(arguments, code, tpch, tmp_p
     assert SLOW_TO_LOAD.isdisjoint(answer["loaded"])
     if "--help" in arguments:
         assert {"pydantic", "yaml"}.isdisjoint(answer["loaded"])
+
+
+def test_a_python_that_spark_starts_to_read_a_table_loads_no_operators():
+    code = "import engine.spark.adbc, sys, json; print(json.dumps([name.partition('.')[0] for name in sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"pydantic", "yaml", "pandas"}.isdisjoint(json.loads(done.stdout))

@@ -14,7 +14,7 @@ TICK_MS = 100
 LOADING_MS = 400  # between two pictures while a long log is read
 PART_BYTES = 1 << 18
 SLICE_S = 0.010  # of reading at a time; then the window has its turn
-SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0)
+SPEEDS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0)
 
 
 class Player(QObject):

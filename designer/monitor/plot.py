@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,19 @@ from designer.text import tr
 from designer.theme.theme import theme
 
 LONG_S = 120  # from here on times are minutes and seconds
-AXIS_WIDTH = 132  # the same in all panels, so that times stand below each other
+AXIS_WIDTH = 132  # the same in all panels of one width, so that times stand below each other
+NARROW, NARROW_AXIS = 400, 88  # pixels of a panel below which its axis takes less
 LABEL_GAP = 2  # pixels between an axis's label and the edge of the panel
+LETTERS = (12, 11, 10)  # pixels of a lane's name
 MARK = QPainterPath()  # of a spill: a flag on its moment
 MARK.addPolygon([QPointF(-0.5, -0.5), QPointF(0.5, -0.5), QPointF(0.0, 0.45)])
 MARK.closeSubpath()
 
 
-def axis_width(scale: float) -> int:
-    """The room for values or names beside a plot."""
-    return round(AXIS_WIDTH * min(scale, 1.45))
+def lettering(height: float, scale: float) -> tuple[int, int]:
+    """The largest letters with which each lane of a height has its name; else every how many lanes have one."""
+    size = next((size for size in LETTERS if size * scale <= height), LETTERS[0])
+    return size, max(1, int(np.ceil(size * scale / max(height, 1))))
 
 
 class TimeAxis(pg.AxisItem):
@@ -135,7 +139,8 @@ class TimePlot(Panel):
         self.empty.setVisible(bool(text))
         if text:
             box = self.view.viewRect()
-            self.empty.setText(text)
+            self.empty.setTextWidth(max(self.view.width() - 24, 40))
+            self.empty.setHtml(f'<div align="center">{escape(text)}</div>')
             self.empty.setPos(box.center())
 
     def same(self, recording: Any, *more: object) -> bool:
@@ -149,6 +154,16 @@ class TimePlot(Panel):
     def pixels(self) -> int:
         """How many points it is worth drawing."""
         return max(200, int(self.view.width()))
+
+    @property
+    def axis_width(self) -> int:
+        """The room for values or names beside the plot."""
+        width = NARROW_AXIS if self.width() < NARROW * self.scale else AXIS_WIDTH
+        return round(width * min(self.scale, 1.45))
+
+    def resizeEvent(self, event: object) -> None:
+        self.item.getAxis("left").setWidth(self.axis_width)
+        self.draw_again()
 
     # -- Panel
 
@@ -176,14 +191,14 @@ class TimePlot(Panel):
             axis.setTickFont(self.font_of(12))
             axis.setStyle(tickTextOffset=round(6 * self.scale), tickLength=0)
             axis.label.setFont(self.font_of(12))
-        self.item.getAxis("left").setWidth(axis_width(self.scale))
+        self.item.getAxis("left").setWidth(self.axis_width)
         self.item.setContentsMargins(0, round(5 * self.scale), 0, 0)  # the topmost words have half a line more
         self.item.getAxis("bottom").setHeight(round(40 * self.scale))
         self._name_time()
         self.item.showGrid(x=False, y=False)
         self.moment.setPen(self.pen(colors.accent, 1.6))
         self.moment.setHoverPen(self.pen(colors.accent, 3))
-        self.empty.setColor(colors.faint)
+        self.empty.setColor(colors.muted)
         self.empty.setFont(self.font_of(14))
 
     def _name_time(self) -> None:

@@ -173,4 +173,4 @@ class WorkflowForm(QWidget):
         if not count:
             self.shape.setText(tr("Nothing is drawn yet. Drag an operator onto the canvas, or press Tab there."))
         else:
-            self.shape.setText(tr("{0} nodes, {1}", count, analysis.shape.archetype.value))
+            self.shape.setText(tr("Nodes: {0}, {1}", count, analysis.shape.archetype.value))

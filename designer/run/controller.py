@@ -211,7 +211,9 @@ class RunController(QObject):
             if self._said is not None:
                 self._end(self._said)
             else:
-                self._end("interrupted", tr("The engine process died; Resume goes on from where the run was."))
+                simulated = self.facts.get("backend") == "simulated"
+                onwards = tr("Run simulates it anew.") if simulated else tr("Resume goes on from where the run was.")
+                self._end("interrupted", tr("The engine process died. {0}", onwards))
 
     def _end(self, status: str, message: object = None) -> None:
         if self.state not in UNDER_WAY:

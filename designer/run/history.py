@@ -113,7 +113,7 @@ class RunsPanel(QWidget):
         self.tree.setAlternatingRowColors(True)
         self.tree.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self.tree.sortByColumn(0, Qt.SortOrder.DescendingOrder)
-        Hint(self.tree, tr("No runs yet. F9 runs what is on the canvas; each run is listed here."))
+        self.hint = Hint(self.tree, tr("Reading…"))
         self.tree.itemSelectionChanged.connect(self._selected)
         self.tree.itemDoubleClicked.connect(lambda _: self.replay())
         self.replay_button.clicked.connect(self.replay)
@@ -172,6 +172,7 @@ class RunsPanel(QWidget):
     def _show(self, found: list[tuple[RunRecord, str]], problem: str) -> None:
         self.records = {record.run: (record, status) for record, status in found}
         self.note.setText(problem)
+        self.hint.tell(tr("No runs yet. F9 runs what is on the canvas; each run is listed here."))
         self._fill()
 
     def _fill(self) -> None:

@@ -8,6 +8,8 @@ from designer.text import tr
 from designer.theme.theme import theme, themes
 from engine.store import RunRecord
 
+KEY_LINE = 21  # pixels of the key for each policy
+
 
 class Trend(pg.PlotWidget):
     """The seconds of a workflow's runs, in the order they were begun; a mark for each, by policy."""
@@ -32,6 +34,11 @@ class Trend(pg.PlotWidget):
         self.runs = sorted(ended, key=lambda run: run.started)
         self._draw()
 
+    def resizeEvent(self, event: object) -> None:
+        super().resizeEvent(event)
+        if hasattr(self, "runs"):  # Qt resizes it while it is made
+            self._draw()
+
     def _draw(self) -> None:
         colors = theme()
         item = self.getPlotItem()
@@ -52,8 +59,9 @@ class Trend(pg.PlotWidget):
         item.getAxis("bottom").setTickSpacing(max(1, len(self.runs) // 8), 1)
         kinds: dict[str, list[int]] = {}
         for at, run in enumerate(self.runs):
-            simulated = " (simulated)" if run.status == "simulated" else ""
-            kinds.setdefault(f"{run.policy}, {run.granularity}{simulated}", []).append(at)
+            simulated = tr("simulated") if run.status == "simulated" else run.granularity
+            kinds.setdefault(f"{run.policy}, {simulated}", []).append(at)
+        item.legend.setColumnCount(2 if len(kinds) > 1 else 1)
         for number, (kind, places) in enumerate(sorted(kinds.items())):
             color = colors.region(number)
             seconds = [self.runs[at].seconds or 0.0 for at in places]
@@ -68,5 +76,6 @@ class Trend(pg.PlotWidget):
                 name=kind,
             )
         top = max((run.seconds or 0.0 for run in self.runs), default=1.0) or 1.0
-        item.setYRange(0, top * 1.35, padding=0)  # room for the key
+        key = min((KEY_LINE * -(-len(kinds) // 2) + 10) / max(item.getViewBox().height(), 1), 0.65)
+        item.setYRange(0, top * 1.05 / (1 - key), padding=0)  # no mark stands behind the key
         item.setXRange(0.5, max(2, len(self.runs)) + 0.5, padding=0)

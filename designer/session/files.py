@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 MAX_NODES = 50_000  # more than the canvas can show; the engine itself has no such limit
 
 
+def _refuse_too_many(path: Path, nodes: int) -> None:
+    if nodes > MAX_NODES:
+        raise BadInput(f"{path}: {nodes:,} nodes; the canvas shows up to {MAX_NODES:,}")
+
+
 class Files:
     """What the File menu does."""
 
@@ -64,9 +69,9 @@ class Files:
 
     def _read(self, path: Path) -> Document | None:
         try:
+            _refuse_too_many(path, read_text(path).count("operator:"))  # before minutes are spent on reading it
             document = Document.open(path, self.window.catalogue)
-            if len(document.workflow.nodes) > MAX_NODES:
-                raise BadInput(f"{path}: {len(document.workflow.nodes):,} nodes; the canvas shows up to {MAX_NODES:,}")
+            _refuse_too_many(path, len(document.workflow.nodes))
         except PapilioError as error:
             self.window.complain(tr("This file cannot be opened"), str(error))
             return None

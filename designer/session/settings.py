@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QSettings
+from PySide6.QtCore import QByteArray, QSettings, QSize
 
 from engine.store.home import papilio_home
 
@@ -60,5 +60,5 @@ class Settings:
         if isinstance(geometry, QByteArray):
             window.restoreGeometry(geometry)
         else:
-            window.resize(1480, 900)
+            window.resize(QSize(1480, 900).boundedTo(window.screen().availableSize()))
         return isinstance(panels, QByteArray) and window.restoreState(panels, STATE_VERSION)

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from designer.document.document import Document
 from designer.session.compare import CompareDialog
 from designer.text import tr
-from designer.widgets import label
+from designer.widgets import Hint, label
 from engine.errors import PapilioError
 from engine.model.file import workflow_from
 from engine.model.workflow import Workflow
@@ -48,6 +48,7 @@ class StoreDialog(QDialog):
         self.tree.setHeaderLabels([tr("Workflow"), tr("Version"), tr("Saved"), tr("Author"), tr("Comment")])
         self.tree.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.tree.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        Hint(self.tree, tr("Nothing is stored yet. Save the open workflow here, or run papilio store put FILE."))
         self.tree.itemSelectionChanged.connect(self._selected)
         self.tree.itemDoubleClicked.connect(lambda _: self.open_version())
         self.open_button = QPushButton(tr("Open"))

@@ -173,11 +173,12 @@ QPushButton {{
 QDialogButtonBox {{ dialogbuttonbox-buttons-have-icons: 0; }}
 QPushButton:hover {{ border-color: {accent}; }}
 QPushButton:default {{ background: {accent}; color: {accent_text}; border-color: {accent}; }}
-QPushButton:disabled {{ color: {faint}; }}
+QPushButton:disabled {{ background: {window}; color: {faint}; border-color: {border}; }}
 QTreeView, QListView, QTableView {{
   background: {base}; border: 0; outline: 0; alternate-background-color: {window}; color: {text};
 }}
-QTreeView::item, QListView::item {{ padding: 4px 4px; border-radius: 5px; }}
+QTreeView::item, QListView::item {{ padding: 4px 4px; }}
+QListView::item {{ border-radius: 5px; }}
 QTreeView::item:hover, QListView::item:hover {{ background: {window}; }}
 QTreeView::item:selected, QListView::item:selected, QTableView::item:selected {{
   background: {accent}; color: {accent_text};

@@ -55,6 +55,8 @@ from designer.window.start import StartPage
 from engine.model.problems import Level
 from engine.operators import catalogue
 
+ROOM = {"preview": 260, "plan": 300, "packs": 260, "runs": 260}  # pixels that a panel needs to be of use
+
 
 class MainWindow(QMainWindow):
     """Open workflows in tabs, with the panels around them."""
@@ -75,6 +77,10 @@ class MainWindow(QMainWindow):
         self.actions_: dict[str, QAction] = {}
         self.docks: dict[str, QDockWidget] = {}
         self._contents: dict[str, QWidget] = {}
+        self._docks_timer = QTimer(self)
+        self._docks_timer.setSingleShot(True)
+        self._docks_timer.setInterval(0)
+        self._docks_timer.timeout.connect(self._show_contents)
         self._followed: CanvasView | None = None
         self._build_center()
         self._build_docks()
@@ -154,7 +160,7 @@ class MainWindow(QMainWindow):
         dock.setWidget(framed(widget))
         widget.hide()
         self._contents[name] = widget
-        dock.visibilityChanged.connect(lambda _: QTimer.singleShot(0, self, lambda: self._show_content(name)))
+        dock.visibilityChanged.connect(self._docks_timer.start)
         self.addDockWidget(where, dock)
         self.docks[name] = dock
         return dock
@@ -422,18 +428,28 @@ class MainWindow(QMainWindow):
 
     def show_dock(self, name: str) -> None:
         """Bring a panel to the front."""
-        self.docks[name].show()
-        self.docks[name].raise_()
+        dock = self.docks[name]
+        dock.show()
+        dock.raise_()
         self._contents[name].show()
+        wanted = min(ROOM.get(name, 0), self.height() * 2 // 5)
+        if dock.height() < wanted and not dock.isFloating():
+            self.resizeDocks([dock], [wanted], Qt.Orientation.Vertical)
 
     def in_front(self, name: str) -> bool:
         """Whether a panel is seen, not only behind another one's tab."""
         dock = self.docks[name]
         return dock.isVisible() and not dock.visibleRegion().isEmpty()
 
-    def _show_content(self, name: str) -> None:
-        """To Qt a panel behind another one's tab is visible; it would work for nobody."""
-        self._contents[name].setVisible(self.in_front(name))
+    def _show_contents(self) -> None:
+        """Hide what stands behind another panel's tab: to Qt it is visible, and it would work for nobody."""
+        for name, content in self._contents.items():
+            content.setVisible(self.in_front(name))
+        # Qt leaves tab bars that it no longer uses below the docks, where their edges show.
+        shown = [dock for name, dock in self.docks.items() if self.in_front(name) and not dock.isFloating()]
+        for bar in self.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            if any(dock.geometry().intersects(bar.geometry()) for dock in shown):
+                bar.hide()
 
     def toggle_dock(self, name: str) -> None:
         """Bring a panel to the front, or put away one that is there."""

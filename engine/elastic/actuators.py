@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -81,6 +82,7 @@ class Allocated(NotOurs):
 # ---------------------------------------------------------------- settings for an existing cluster
 
 ENABLED = "spark.dynamicAllocation.enabled"
+_MASTERS = re.compile(r"local|spark://|k8s://|yarn$")
 _K8S_IMAGES = ("spark.kubernetes.executor.container.image", "spark.kubernetes.container.image")
 
 
@@ -130,15 +132,15 @@ def _most_executors(limits: Elastic, least: int) -> int:
     return max(least, min(pool, max(stages)))
 
 
-def check_one_controller(
-    file: object, master: str | None, confs: Mapping[str, str], environment: Mapping[str, str]
-) -> None:
-    """Refuse settings that would have two controllers add and remove nodes, or that a cluster cannot start with."""
+def check_master(file: object, master: str | None, confs: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    """Refuse a master that cannot scale, what a cluster cannot start without, and two controllers of its nodes."""
     if master is None and confs.get(ENABLED, "").lower() == "true":
         raise BadInput(
             f"{file}: --spark-conf {ENABLED}=true: without --master the scaler starts and stops Workers itself, and "
             "there is one controller at a time"
         )
+    if master is not None and not _MASTERS.match(master):
+        raise BadInput(f"{file}: --master {master}: an elastic run is on spark://…, k8s://…, yarn or local Spark")
     if master is not None and master.startswith("k8s://") and not any(confs.get(name) for name in _K8S_IMAGES):
         raise BadInput(f"{file}: --master {master}: name the image that executors run, --spark-conf {_K8S_IMAGES[1]}=…")
     if master == "yarn" and not any(environment.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")):

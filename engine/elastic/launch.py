@@ -15,19 +15,20 @@ from engine.elastic.actuators import (
     NotOurs,
     OwnWorkers,
     allocation_settings,
-    check_one_controller,
+    check_master,
     least_workers,
 )
 from engine.elastic.live import LiveRun, live_limits
 from engine.elastic.rates import data_rate
 from engine.elastic.record import ElasticRecord
+from engine.errors import BadInput
 from engine.events import Remark, SparkReady
 from engine.model.binding import Bound
 from engine.spark.cluster import StandaloneCluster
 from engine.spark.session import SparkSettings, close_session, open_session
 from engine.spark.star_flow import StarFlow
 
-_SHUFFLE_PARTITIONS = "4"  # batches are small; each task costs more than its rows
+_SMALL_BATCHES = {"spark.sql.shuffle.partitions": "4"}  # each task costs more than its rows
 
 
 def launch_live(
@@ -39,9 +40,12 @@ def launch_live(
 ) -> dict[str, Any]:
     """Run a workflow's limits live. Without a master a cluster of its own is started, Workers and all."""
     master, given = record.master, dict(confs or {})
-    check_one_controller(record.file.path, master, given, os.environ)
+    check_master(record.file.path, master, given, os.environ)
     rate = data_rate(record.limits.rate, record.file.path.parent)
-    limits = live_limits(record.limits)
+    try:
+        limits = live_limits(record.limits)
+    except BadInput as error:
+        raise BadInput(f"{record.file.path}: {error}") from None
     with record, contextlib.ExitStack() as cleanup:
         started = time.monotonic()
         actuator: Actuator = NotOurs()
@@ -49,13 +53,13 @@ def launch_live(
             live = limits.live
             cluster = cleanup.enter_context(StandaloneCluster(least_workers(limits), live.worker_cores, live.worker_mb))
             actuator = OwnWorkers(cluster)
-            own = {"spark.sql.shuffle.partitions": _SHUFFLE_PARTITIONS}
-            extra = {**cluster.settings(driver_memory_mb).extra, **own, **given}
+            extra = {**cluster.settings(driver_memory_mb).extra, **_SMALL_BATCHES, **given}
             settings = SparkSettings(cluster.url, driver_memory_mb, extra=extra)
         elif master.startswith("local"):
             settings = SparkSettings(master, driver_memory_mb if given else None, extra=given)
         else:
-            settings = SparkSettings(master, driver_memory_mb, extra=allocation_settings(limits) | given)
+            extra = allocation_settings(limits) | _SMALL_BATCHES | given
+            settings = SparkSettings(master, driver_memory_mb, extra=extra)
         spark = open_session(settings)
         cleanup.callback(close_session, spark)
         record.log.add(

@@ -7,6 +7,7 @@ transformation, load, query sessions, and one that carries the scaler's orders o
 
 from __future__ import annotations
 
+import hashlib
 import math
 import queue
 import random
@@ -58,6 +59,8 @@ _MOST_PACKS = 64  # of one activation of a transformation node
 
 def live_limits(limits: Elastic) -> Elastic:
     """Live, extraction, buffers and switches are one each, in the driver; Workers scale the rest."""
+    if limits.transformation.distribution == "copy":
+        raise BadInput("`elastic.transformation.distribution`: live, `copy` would load every row once for each node")
     one = {"nodes": StageNodes(min=1, max=1)}
     return limits.model_copy(
         update={name: getattr(limits, name).model_copy(update=one) for name in ("extraction", "buffer", "switch")}
@@ -243,10 +246,10 @@ class LiveRun:
     def _queue(self, replay: Replay, rows: int) -> None:
         """Extract rows and deal their packs to the queues of the transformation nodes."""
         begun = time.monotonic()
-        for pack in replay.take(rows):
+        for pack, place in replay.take(rows):
             with self._lock:
                 sizes = [float(sum(item.bytes for item, _ in waiting)) for waiting in self._waiting]
-                for node in self._deal.choose(Parcel(pack.bytes, pack.rows), sizes):
+                for node in self._deal.choose(Parcel(pack.bytes, place), sizes):
                     self._waiting[node].append((pack, time.monotonic()))
                     self._peaks[node] = max(self._peaks[node], (sizes[node] + pack.bytes) / _MB)
         self._measured.extraction_s = [time.monotonic() - begun]
@@ -432,7 +435,10 @@ class LiveRun:
             seconds = time.monotonic() - begun
             with self._lock:
                 self._measured.queries.append(seconds)
-            self.record.log.add(QueryAnswered(query=name, seconds=round(seconds, 3), version=version, rows=len(answer)))
+            digest = hashlib.sha256(repr(answer).encode()).hexdigest()[:16]
+            self.record.log.add(
+                QueryAnswered(query=name, seconds=round(seconds, 3), version=version, rows=len(answer), digest=digest)
+            )
 
     # -- orders
 

@@ -29,12 +29,12 @@ class Replay:
         self.generated = 0
         self.rounds = 0  # how often the file began anew
 
-    def take(self, rows: int) -> list[Pack]:
-        """The next rows, in packs that one holds."""
+    def take(self, rows: int) -> list[tuple[Pack, int]]:
+        """The next rows, in packs that one holds; each with the place of its first row in the file."""
         packs = []
         while rows > 0:
             piece = self._table.slice(self._at, min(rows, self._pack_rows))
-            packs.append(self._written(piece))
+            packs.append((self._written(piece), self._at))
             rows -= piece.num_rows
             self._at += piece.num_rows
             if self._at == self._table.num_rows:

@@ -18,14 +18,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from engine.errors import BadInput
-from engine.model.operator import Operator
+
+if TYPE_CHECKING:
+    from engine.model.operator import Operator
 
 ENTRY_POINTS = "papilio.operators"
 
 
-class Catalogue(Mapping[str, type[Operator]]):
+class Catalogue(Mapping[str, "type[Operator]"]):
     """Operators by name."""
 
     def __init__(self) -> None:
@@ -69,6 +72,8 @@ class Catalogue(Mapping[str, type[Operator]]):
 
     def add_module(self, module: ModuleType, origin: str) -> None:
         """Take in every operator a module defines."""
+        from engine.model.operator import Operator
+
         for value in vars(module).values():
             if (
                 isinstance(value, type)
@@ -92,6 +97,8 @@ def names_in(module: str) -> list[str]:
 @cache
 def catalogue() -> Catalogue:
     """All operators there are."""
+    from engine.model.operator import Operator
+
     found = Catalogue()
     for info in pkgutil.iter_modules(__path__):
         if not info.name.startswith("_"):

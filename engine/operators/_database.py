@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from engine.errors import RunFailed
 from engine.model.problems import did_you_mean
 
+FORMAT = "papilio_adbc"  # as Spark's readers and writers call it
+
 NAME_BYTES = 63  # PostgreSQL cuts longer names off, silently
 
 

@@ -31,11 +31,9 @@ from engine.model.operator import (
 )
 from engine.model.types import UNKNOWN, BadType, Schema, is_integral, normal_type
 from engine.operators import _postgresql, _sqlite
-from engine.operators._database import DatabaseProblem, match_column
+from engine.operators._database import FORMAT, DatabaseProblem, match_column
 from engine.operators._postgresql import Server, Session
 from engine.operators._sql import quoted, repeated
-
-FORMAT = "papilio_adbc"
 
 
 class SslMode(StrEnum):

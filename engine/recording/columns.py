@@ -57,12 +57,26 @@ class Columns:
         return float(self._data[self._place[name], row]) if row >= 0 else 0.0
 
 
+class _Numbers(dict[str, int]):
+    """Gives a name that it does not know the next number."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__()
+        self.names = names
+
+    def __missing__(self, name: str) -> int:
+        number = len(self.names)
+        self.names.append(name)
+        self[name] = number
+        return number
+
+
 class Names:
     """Names by number, in the order in which they were first heard."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
-        self.numbers: dict[str, int] = {}
         self.names: list[str] = []
+        self.numbers = _Numbers(self.names)
         for name in names:
             self.number(name)
 
@@ -71,9 +85,4 @@ class Names:
 
     def number(self, name: str) -> int:
         """The number of a name; a new one gets the next."""
-        found = self.numbers.get(name)
-        if found is None:
-            found = len(self.names)
-            self.names.append(name)
-            self.numbers[name] = found
-        return found
+        return self.numbers[name]

@@ -43,32 +43,36 @@ class Part:
 
     def take(self, entries: Sequence[Line | Other | None], reader: LineReader) -> int | None:
         """The events in their order; the number of the line that turned out to be none."""
+        # By the million: what stands inside the loop counts.
         recording, turns, decided = self.of, self.turns, self.decided
-        open_, unit_number = recording.open, recording.units.number
+        open_, units = recording.open, recording.units.numbers
         lines: list[bytes] = []
-        now = self.now
+        now, begin, count = self.now, recording.begin, recording.count
         for number, line in enumerate(entries):
             if line is None:
                 continue
-            if not recording.count:
-                recording.begin = line.time
-            recording.count += 1
-            at = line.time - recording.begin
+            if not count:
+                begin = recording.begin = line.time
+            count += 1
+            at = line.time - begin
             if at < now:  # threads may write in another order than that in which they looked at the clock
                 at = now
             now = at
             if type(line) is Turn:
-                begun = open_.pop(line.unit, None)
+                unit, seconds = line.unit, line.seconds
+                begun = open_.pop(unit, None)
                 if begun is None:
-                    begun = max(0.0, at - line.seconds)
-                turns += (unit_number(line.unit), begun, at, 1, line.packs_in, line.rows_in,
-                          line.packs_out, line.rows_out, line.seconds)  # fmt: skip
+                    begun = max(0.0, at - seconds)
+                turns += (units[unit], begun, at, 1, line.packs_in, line.rows_in,
+                          line.packs_out, line.rows_out, seconds)  # fmt: skip
             elif type(line) is Decided:
-                open_[line.unit] = at
-                decided += (at, unit_number(line.unit), line.activation, number)
+                unit = line.unit
+                open_[unit] = at
+                decided += (at, units[unit], line.activation, number)
             elif type(line) is Snapshot:
                 self._snapshot(at, line)
             else:
+                recording.count = count
                 lines = lines or self.text.split(b"\n")
                 try:
                     event = reader.full(lines[number])
@@ -77,7 +81,7 @@ class Part:
                 except (AttributeError, KeyError, TypeError, ValueError):
                     self.now = now
                     return number  # an event by its name only
-        self.now = now
+        self.now, recording.count = now, count
         return None
 
     def _snapshot(self, at: float, line: Snapshot) -> None:
@@ -177,14 +181,14 @@ class Part:
         while len(recording.lanes) < len(recording.units):
             recording.lanes.append(Lane())
         if self.turns:
-            turns = np.array(self.turns).reshape(-1, 9)
+            turns = np.array(self.turns, dtype=np.float64).reshape(-1, 9)
             turns = turns[np.argsort(turns[:, 0], kind="stable")]
             units, starts = np.unique(turns[:, 0], return_index=True)
             stops = (*starts[1:].tolist(), len(turns))
             for unit, first, last in zip(units.astype(int).tolist(), starts.tolist(), stops, strict=True):
                 recording.lanes[unit].add_turns(turns[first:last, 1:].T)
         if self.decided:
-            decided = np.array(self.decided).reshape(-1, 4)
+            decided = np.array(self.decided, dtype=np.float64).reshape(-1, 4)
             line = decided[:, 3].astype(np.int64)
             ends = np.flatnonzero(np.frombuffer(self.text, np.uint8) == ord("\n"))
             starts = np.concatenate(([0], ends[:-1] + 1))

@@ -144,7 +144,7 @@ class RunRecording:
         if damaged is not None:
             place = self._lines + damaged + 1
             self.damage = f"{self.path}: line {place} is damaged; the events before it are good"
-        taken = text.count(b"\n")
+        taken = len(entries) if damaged is None else text.count(b"\n")
         self._lines += taken
         self._offset += len(text)
         return taken

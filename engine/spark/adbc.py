@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,9 +31,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from engine.model.operator import Operator, Place
+from engine.model.types import ddl
 from engine.operators import _postgresql, _sqlite
 from engine.operators._database import (
+    FORMAT,
     DatabaseProblem,
     TableColumn,
     identifier,
@@ -41,9 +42,9 @@ from engine.operators._database import (
     text_literal,
 )
 from engine.operators._postgresql import Server, Session
-from engine.operators._sql import quoted
-from engine.operators.databases import FORMAT, PostgresqlSource, PostgresqlTarget
-from engine.operators.streams import PostgresqlStream
+
+if TYPE_CHECKING:  # the many Pythons that Spark starts for a query load this module, and need no operator
+    from engine.model.operator import Operator, Place
 
 ATTEMPT = "_papilio_attempt"  # which attempt of a task wrote a staged row
 OPEN = "_open"  # the end of a staging table's name while tasks still write to it
@@ -85,6 +86,9 @@ def databases(spark: SparkSession, operators: Iterable[Operator], place: Place) 
     The snapshot is a transaction that is kept open here and that every reader joins. So all partitions of all
     sources of a database, read again or not, see the same moment.
     """
+    from engine.operators.databases import PostgresqlSource, PostgresqlTarget
+    from engine.operators.streams import PostgresqlStream
+
     secrets: dict[str, str] = {}
     sources: dict[str, tuple[Server, str | None]] = {}
     for operator in operators:
@@ -130,7 +134,7 @@ class AdbcDataSource(DataSource):
 
     def schema(self) -> str:
         """All columns, each with the Spark type that holds its values."""
-        return ", ".join(f"{quoted(column.name)} {column.spark}" for column in self._columns())
+        return ddl({column.name: column.spark for column in self._columns()})
 
     def reader(self, schema: StructType) -> DataSourceReader:
         if self.options["kind"] == "sqlite":

@@ -444,6 +444,26 @@ def test_a_run_fits_into_the_window_that_shows_it(
     assert len(lanes) == len(window.monitor.panels["activity"].labels)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("kind", [ActivityPanel, OperatorsPanel])
+@pytest.mark.parametrize("scale", [1.0, PROJECTOR])
+@pytest.mark.parametrize("size", [(470, 290), (950, 290), (950, 600)])
+def test_the_names_of_lanes_never_overlap(
+    player: Player, runs: dict[str, Path], kind: type[Panel], scale: float, size: tuple[int, int]
+) -> None:
+    panel = shown(kind, player, runs["rr"])
+    panel.resize(*size)
+    panel.set_scale(scale)
+    for _ in range(3):
+        QApplication.processEvents()
+    player.redraw()
+    plot = panel.item if kind is ActivityPanel else panel.plots[0]
+    axis, (low, high) = plot.getAxis("left"), plot.getViewBox().viewRange()[1]
+    places = [place for place, _ in axis._tickLevels[0]]
+    assert len(places) > 3
+    apart = (places[1] - places[0]) * plot.getViewBox().height() / (high - low)
+    assert apart >= axis.style["tickFont"].pixelSize() * 0.9
+
+
 def test_how_rows_were_counted_is_explained_on_the_canvas(window: MainWindow, runs: dict[str, Path]) -> None:
     view = replayed(window, runs)
     assert [text for text, _ in view.legend.rows] == ["simulated: reckoned, no row was read or written"]

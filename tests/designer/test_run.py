@@ -187,6 +187,7 @@ def test_a_killed_engine_leaves_the_designer_alive_and_the_run_interrupted(fig1:
     os.kill(window.engine.pid, signal.SIGKILL)
     until(lambda: window.runs.state == "interrupted", 20)
     assert window.isVisible()
+    assert "The engine process died. Run simulates it anew." in window.statusBar().currentMessage()
     assert not window.actions_["run.resume"].isEnabled(), "a simulated run is simulated anew"
     assert window.actions_["run.run"].isEnabled()
     window.show_dock("runs")

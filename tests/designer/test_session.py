@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QImage
+from PySide6.QtGui import QColor, QDragEnterEvent, QDropEvent, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMessageBox, QPushButton
 
@@ -25,7 +25,7 @@ from designer.session.compare import CompareDialog
 from designer.session.settings import Settings
 from designer.session.store import StoreDialog
 from designer.session.templates import TemplatesDialog
-from designer.theme.theme import theme, themes
+from designer.theme.theme import load_theme, theme, themes
 from designer.window.window import MainWindow
 from engine.model.file import load, save
 from engine.model.shape import shape
@@ -109,6 +109,10 @@ BAD = {
     "bombs": ("a: &a [x]\nb: *a\npapilio: 1\n", "anchors"),
     "odd layout": ("papilio: 1\nnodes: {}\nlayout: {nodes: 3}\n", "layout.nodes"),
     "binary": ("\x00\x01\x02", ""),
+    "huge": (
+        "papilio: 1\nnodes:\n" + "  n: {operator: filter}\n" * 60_000,
+        "60,000 nodes; the canvas shows up to 50,000",
+    ),
 }
 
 
@@ -455,6 +459,22 @@ def test_the_theme_is_switched_and_remembered(window: MainWindow) -> None:
     assert dark.lightness() < 60
     assert Settings(window.settings.folder).theme == "dark"
     window.run("view.theme_light")
+
+
+def _luminance(color: QColor) -> float:
+    parts = [one / 12.92 if one <= 0.03928 else ((one + 0.055) / 1.055) ** 2.4 for one in color.getRgbF()[:3]]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+def test_words_stand_out_from_what_they_stand_on(name: str) -> None:
+    """The contrast that WCAG 2 asks of texts; of what is disabled or only a hint, that of large ones."""
+    shown = load_theme(name)
+    for least, roles in ((4.5, ("text", "muted", "error", "ok")), (3.0, ("faint", "warning", "accent"))):
+        for role in roles:
+            for ground in ("window", "base", "raised", "canvas"):
+                light, dark = sorted((_luminance(getattr(shown, one)) for one in (role, ground)), reverse=True)
+                assert (light + 0.05) / (dark + 0.05) >= least, f"{role} on {ground}"
 
 
 def test_icons_take_the_colours_of_the_theme_in_use(window: MainWindow) -> None:

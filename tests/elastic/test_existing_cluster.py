@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from engine.control import RunControl, driven
-from engine.elastic.actuators import NotOurs, allocation_settings, check_one_controller
+from engine.elastic.actuators import NotOurs, allocation_settings, check_master
 from engine.elastic.decision import Stage
 from engine.elastic.scaler import Sample, Scaler, Start
 from engine.errors import BadInput
@@ -93,6 +93,9 @@ def test_the_settings_reach_spark_for_every_kind_of_cluster_and_a_persons_own_wi
         (None, {}, {}, None),
         (None, {"spark.dynamicAllocation.enabled": "true"}, {}, "one controller at a time"),
         ("spark://host:7077", {}, {}, None),
+        ("local[2]", {}, {}, None),
+        ("sail", {}, {}, "an elastic run is on"),
+        ("sc://host", {}, {}, "an elastic run is on"),
         ("k8s://https://host:6443", {}, {}, "name the image that executors run"),
         ("k8s://https://host:6443", IMAGE, {}, None),
         ("yarn", {}, {}, "set HADOOP_CONF_DIR or YARN_CONF_DIR"),
@@ -101,7 +104,7 @@ def test_the_settings_reach_spark_for_every_kind_of_cluster_and_a_persons_own_wi
 )
 def test_what_cannot_be_or_would_be_two_controllers_is_refused(master, confs, environment, reason):
     with pytest.raises(BadInput, match=reason) if reason else contextlib.nullcontext():
-        check_one_controller(Path("w.yaml"), master, confs, environment)
+        check_master(Path("w.yaml"), master, confs, environment)
 
 
 def test_local_spark_has_no_executors_that_come_and_go(spark):

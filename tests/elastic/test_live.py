@@ -46,6 +46,16 @@ def workflow(folder: Path, data: Path, **elastic: Any) -> Path:
     return file
 
 
+def heavier(file: Path) -> Path:
+    """The same facts by much more work, so that it is Workers and nothing else that a row's time depends on."""
+    document = yaml.safe_load(file.read_text())
+    columns = document["nodes"]["measures"]["settings"]["columns"]
+    (ship,) = [column for column in columns if column["name"] == "lo_shipmode"]
+    ship["expression"] = f"CASE WHEN length(sha2(repeat(l_comment, 2000), 512)) > 0 THEN {ship['expression']} END"
+    file.write_text(yaml.safe_dump(document))
+    return file
+
+
 def steps(seconds: float, *rates: tuple[float, float]) -> dict[str, Any]:
     return {"kind": "steps", "steps": [{"at_s": at, "rows_s": rows} for at, rows in rates], "seconds": seconds}
 
@@ -211,6 +221,51 @@ def test_a_higher_rate_adds_a_worker_and_a_lower_one_removes_it(live, lines, tmp
 
 
 @pytest.mark.slow
+def test_with_a_second_worker_the_measured_time_returns_under_its_limit(live, lines, tmp_path):
+    calm = {"every_s": 2, "nodes": {"max": 1}, "sessions": 0}
+    size = {"pack_rows": 1000, "worker_mb": 768}
+    # First, how many rows a second one Worker of this machine can do at this hour.
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    one = {"queue_mb": 1000, "nodes": {"max": 1}}
+    file = heavier(workflow(alone, lines, rate=steps(12, (0, 15_000)), warehouse=calm, transformation=one, live=size))
+    run = live(file, folder=alone)
+    exact(run.summary(), run.run, lines)
+    first, *others = of_kind(run.events(), LoadFinished)
+    able = sum(load.rows for load in others) / (others[-1].time - first.time)
+
+    # Then more than one can do, and less than two can; two cores must be free for that.
+    high, limit_s = 1.4 * able, 8.0
+    file = heavier(
+        workflow(
+            tmp_path,
+            lines,
+            rate=steps(130, (0, 0.3 * able), (10, high)),
+            limit_s=limit_s,
+            extraction={"every_s": 2, "limit_s": 2},
+            transformation={
+                "queue_mb": 2 * limit_s * able * 134e-6,  # so its limit is what one Worker does in that time
+                "nodes": {"max": 2},
+                "distribution": "on_demand",
+            },
+            warehouse=calm,
+            live=size,
+            settle_s=10,
+            hold_s=1000,
+        )
+    )
+    run = live(file)
+    exact(run.summary(), run.run, lines)
+    events = run.events()
+    (came,) = of_kind(events, NodeChanged, change="started", stage="transformation")
+    assert came.node == "worker-2"
+    rows_s = pytest.approx(high, rel=0.01)
+    samples = [event for event in of_kind(events, StagesSampled) if event.rows_s == rows_s]
+    assert max(event.etl_seconds for event in samples if event.time < came.time + limit_s) > limit_s
+    assert max(event.etl_seconds for event in samples[-5:]) <= limit_s
+
+
+@pytest.mark.slow
 def test_a_worker_killed_while_rows_are_loaded_is_replaced_and_no_row_is_lost(live, lines, tmp_path):
     quiet = {"every_s": 2, "nodes": {"max": 1}, "sessions": 0}
     file = workflow(tmp_path, lines, rate=steps(20, (0, 5000)), warehouse=quiet, transformation={"queue_mb": 400})
@@ -246,9 +301,11 @@ def test_a_worker_that_does_not_start_is_told_and_tried_again(live, lines, tmp_p
 
 
 @pytest.mark.slow
-def test_queries_go_on_while_the_live_warehouse_is_rebalanced(live, lines, tmp_path):
-    limits = {"every_s": 2, "load_limit_s": 0.05, "nodes": {"max": 2}, "sessions": 1}
-    run = live(workflow(tmp_path, lines, rate=steps(60, (0, 2000)), warehouse=limits, settle_s=5))
+def test_queries_go_on_while_the_live_warehouse_is_rebalanced_and_their_answers_are_the_same(live, lines, tmp_path):
+    # The scaler looks when all rows of the first seconds are loaded, so nothing but the rebalancing happens after it.
+    rate = steps(100, (0, 3000), (6, 0), (70, 3000))
+    limits = {"every_s": 2, "load_limit_s": 0.05, "nodes": {"max": 2}, "sessions": 2, "queries": ["Q1.1"]}
+    run = live(workflow(tmp_path, lines, rate=rate, warehouse=limits, sample_s=15, settle_s=5))
     summary = run.summary()
     events = run.events()
     (moved,) = of_kind(events, Rebalanced)
@@ -256,6 +313,14 @@ def test_queries_go_on_while_the_live_warehouse_is_rebalanced(live, lines, tmp_p
     assert moved.bytes > 0 < moved.seconds
     asked = of_kind(events, QueryAnswered)
     assert {event.version < moved.version for event in asked} == {True, False}
+    # A rebalancing moves facts and changes none: the last version before it and its own answer the same.
+    before = {event.digest for event in asked if event.version == moved.version - 1}
+    after = {event.digest for event in asked if event.version == moved.version}
+    assert len(before) == 1
+    assert before == after
+    assert len({event.digest for event in asked}) > 1  # loads do change the answer
+    during = [event for event in asked if moved.time - moved.seconds < event.time < moved.time]
+    assert during
     assert of_kind(events, ScalingDecided, stage="warehouse", action="unreachable")  # two nodes cannot do it either
     exact(summary, run.run, lines)
 
@@ -267,10 +332,11 @@ def test_on_an_existing_cluster_spark_itself_allocates(live, lines, tmp_path):
     file = workflow(
         tmp_path,
         lines,
-        rate=steps(75, (0, 6000), (20, 0)),
+        rate=steps(75, (0, 20_000), (20, 0)),
+        extraction={"every_s": 5, "limit_s": 5},
         transformation={"queue_mb": 0.5},  # which would ask for Workers, were they ours to start
         warehouse={"every_s": 2, "nodes": {"max": 1}, "sessions": 0},
-        live={"pack_rows": 2000, "worker_mb": 768},
+        live={"pack_rows": 10_000, "worker_mb": 768},
         sample_s=1,
         settle_s=2,
         hold_s=8,

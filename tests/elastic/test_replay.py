@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from engine.elastic.actuators import OwnWorkers
+from engine.elastic.distribution import Parcel, distribution
 from engine.elastic.live import live_limits
 from engine.elastic.replay import Replay
 from engine.errors import BadInput
@@ -27,7 +28,9 @@ def test_rows_come_in_packs_in_their_order_and_the_file_begins_anew(store, tmp_p
     table = pa.table({"n": list(range(10)), "text": pa.array([str(n) for n in range(10)], pa.string_view())})
     pq.write_table(table, tmp_path / "rows.parquet")
     replay = Replay(tmp_path / "rows.parquet", store, pack_rows=4)
-    packs = [*replay.take(3), *replay.take(0), *replay.take(12)]
+    taken = [*replay.take(3), *replay.take(0), *replay.take(12)]
+    assert [place for _, place in taken] == [0, 3, 7, 0, 4]
+    packs = [pack for pack, _ in taken]
     assert [pack.rows for pack in packs] == [3, 4, 3, 4, 1]
     read = [pq.read_table(store.path(pack)) for pack in packs]
     assert [n for piece in read for n in piece["n"].to_pylist()] == [*range(10), *range(5)]
@@ -35,6 +38,25 @@ def test_rows_come_in_packs_in_their_order_and_the_file_begins_anew(store, tmp_p
     assert (replay.generated, replay.rounds) == (15, 1)
     store.release(packs)
     assert list(store.disk.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["hash", "range"])
+def test_the_same_rows_go_to_the_same_node_and_every_node_gets_some(name, store, tmp_path):
+    pq.write_table(pa.table({"n": list(range(100))}), tmp_path / "rows.parquet")
+    replay = Replay(tmp_path / "rows.parquet", store, pack_rows=10)
+    replay.take(100)  # once through: from now on the range of places is known
+    policy = distribution(name)
+    rounds = [[policy.choose(Parcel(1, place), [0, 0])[0] for _, place in replay.take(100)] for _ in range(3)]
+    assert rounds[1] == rounds[2]
+    assert set(rounds[1]) == {0, 1}
+    if name == "range":
+        assert rounds[1] == sorted(rounds[1])
+
+
+def test_live_no_row_is_copied():
+    limits = Elastic.model_validate({"rate": RATE, "transformation": {"distribution": "copy"}})
+    with pytest.raises(BadInput, match="`copy` would load every row once for each node"):
+        live_limits(limits)
 
 
 def test_a_file_without_rows_is_refused(store, tmp_path):

@@ -74,6 +74,19 @@ def test_scale_in_needs_its_condition_to_hold_without_a_break():
     assert scaler.ready == 3
 
 
+def test_a_switch_leaves_after_the_rate_was_low_for_a_time_of_its_own():
+    """Figure 7: "for a specific time", which need not be that of the other stages."""
+    scaler = Scaler(limits(switch={"limit_rows_s": 100, "margin_rows_s": 10, "hold_s": 50}))
+    (order,) = scaler.sample(0, Sample(switch_rows_s=[101]))
+    assert (type(order), order.stage) == (Start, Stage.SWITCH)
+    scaler.started(Stage.SWITCH, 0)
+    low = Sample(switch_rows_s=[44, 45])
+    assert [scaler.sample(now, low) for now in (10, 40, 59)] == [[], [], []]
+    (order,) = scaler.sample(60, low)
+    assert isinstance(order, Stop)
+    assert order.reason == "89 rows/s pass two switches together, less than the limit minus Z (90), for 50 s"
+
+
 def test_a_stage_keeps_its_least_nodes():
     scaler = Scaler(limits(transformation={"nodes": {"min": 2}}))
     assert [scaler.sample(now, IDLE) for now in range(0, 200, 10)] == [[]] * 20

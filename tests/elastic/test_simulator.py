@@ -145,6 +145,28 @@ def written(tmp_path, **more):
     return file
 
 
+@pytest.mark.parametrize(
+    ("rate", "rows"),
+    [
+        ({"kind": "steps", "steps": [{"at_s": 0, "rows_s": 1000}, {"at_s": 20, "rows_s": 4000}], "seconds": 40}, 100_000),
+        ({"kind": "ramp", "from_rows_s": 1000, "to_rows_s": 3000, "seconds": 40}, 80_000),
+        ({"kind": "ramp", "from_rows_s": 1000, "to_rows_s": 3000, "stairs": 2, "seconds": 40}, 80_000),
+        ({"kind": "recorded", "path": "rate.csv"}, 70_000),
+        ({"kind": "diurnal", "low_rows_s": 1000, "high_rows_s": 3000, "peak_hour": 0, "seconds": 40}, 120_000),
+        ({"kind": "bursts", "base_rows_s": 1000, "burst_rows_s": 5000, "every_s": 10, "burst_s": 4, "seconds": 40}, None),
+    ],
+)  # fmt: skip
+def test_every_kind_of_rate_brings_the_rows_that_it_says(rate, rows, tmp_path):
+    (tmp_path / "rate.csv").write_text("seconds,rows_s\n0,1000\n10,3000\n30,0\n")
+    summary = answer(papilio_here("scale", "simulate", written(tmp_path, rate=rate), "--json", home=tmp_path))
+    came = summary["rows"]
+    assert came["generated"] == came["loaded"] + came["waiting"]
+    if rows is None:
+        assert 40 * 1000 < came["generated"] < 40 * 5000
+    else:
+        assert came["generated"] == pytest.approx(rows, rel=0.03)
+
+
 def test_what_is_no_limit_is_told_and_not_heeded(tmp_path):
     file = written(tmp_path, rate=stairs([1000], 10), transformation={"queu_mb": 1}, sources={"skewed": 2})
     told = ["`elastic.sources.skewed` is no limit, so it is not heeded; did you mean `skew`?",

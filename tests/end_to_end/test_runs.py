@@ -18,7 +18,7 @@ import duckdb
 import psutil
 import pytest
 
-from engine.events import LogReader, RunFinished, UnitFinished
+from engine.events import LogReader, RunFinished, UnitFinished, UnitStarted
 from tests.end_to_end.helpers import (
     ROOT,
     answer,
@@ -240,6 +240,26 @@ def test_a_result_that_several_read_is_computed_once_and_all_ports_in_one_job(tm
     assert summary["targets"]["tc"]["rows"] == counts[2]
     assert summary["targets"]["td"]["rows"] == counts[3]
     assert summary["nodes"]["sizes"]["rows_out"] == counts[0] + counts[2] + counts[3]
+
+
+def test_independent_parts_run_at_the_same_time_each_in_a_fair_pool_of_its_own(tmp_path, spark):
+    (tmp_path / "rows.csv").write_text("id\n1\n2\n")
+    nodes = {}
+    for name in ("one", "other"):
+        nodes[f"{name}_source"] = {"operator": "csv_source", "path": "rows.csv", "columns": {"id": "int"}}
+        nodes[f"{name}_step"] = {"operator": "copy"}
+        nodes[f"{name}_target"] = {"operator": "parquet_target", "path": f"out/{name}"}
+    edges = [edge for name in ("one", "other")
+             for edge in (f"{name}_source -> {name}_step.in", f"{name}_step -> {name}_target.in")]  # fmt: skip
+    file = write(tmp_path, nodes, edges)
+    folder = tmp_path / "run"
+    summary = answer(papilio_here("run", file, "--json", "--run-dir", folder, home=tmp_path / "home", spark=spark))
+    kinds = [type(event) for event in LogReader(folder / "events.jsonl")]
+    assert kinds[: kinds.index(UnitFinished)].count(UnitStarted) == len(summary["units"]) == 2
+    context = spark.sparkContext
+    assert context.getConf().get("spark.scheduler.mode") == "FAIR"
+    pools = context._jsc.sc().getAllPools()
+    assert summary["units"].keys() <= {pools.apply(at).name() for at in range(pools.length())}
 
 
 def test_append_and_upsert_keep_what_they_should(tmp_path, spark):

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from designer.monitor.colours import clear
 from designer.monitor.player import Player
-from designer.monitor.plot import TimePlot, axis_width
+from designer.monitor.plot import TimePlot, lettering
 from designer.text import tr
 from designer.theme.theme import theme
 from engine.recording import RunRecording, State
@@ -158,13 +158,12 @@ class ActivityPanel(TimePlot):
 
     def _name(self, labels: list[str]) -> None:
         height = self.view.height() / max(len(labels), 1)
-        size = next((size for size in LETTERS if size * self.scale <= height), LETTERS[0])
-        every = max(1, int(np.ceil(size * self.scale / max(height, 1))))
+        size, every = lettering(height, self.scale)
         font = self.font_of(size)
         axis = self.item.getAxis("left")
         axis.setTickFont(font)
         metrics = QFontMetrics(font)
-        room = axis_width(self.scale) - round(AXIS_MARGIN * self.scale)
+        room = self.axis_width - round(AXIS_MARGIN * self.scale)
         ticks = [
             (number, metrics.elidedText(label, Qt.TextElideMode.ElideRight, room))
             for number, label in enumerate(labels)
@@ -174,10 +173,9 @@ class ActivityPanel(TimePlot):
 
     def resizeEvent(self, event: object) -> None:
         self.labels = []
-        self.draw_again()
+        super().resizeEvent(event)
 
 
 AXIS_MARGIN = 14  # pixels beside a lane's name
-LETTERS = (12, 11, 10)  # pixels of a lane's name: the largest with which every lane has one, else only some have
 
 PANEL = ActivityPanel

@@ -29,6 +29,8 @@ SCORE = {
     "mm": "Score: MemB, rows freed a second × rows that wait",
 }
 
+ROOMY, LESS = 700, (1, 4)  # pixels of the panel below which it has not these columns
+
 BOLD, PLAIN = QFont.Weight.DemiBold, QFont.Weight.Normal
 Index = QModelIndex | QPersistentModelIndex
 
@@ -201,9 +203,14 @@ class DecisionsPanel(Panel):
         self.table.setFont(self.font_of(13))
         self.table.horizontalHeader().setFont(self.font_of(12))
         self.table.verticalHeader().setDefaultSectionSize(round(25 * self.scale))
-        for column, width in enumerate((74, 52, 120, 84, 92)):
+        for column, width in enumerate((74, 52, 120, 96, 92)):
             self.table.setColumnWidth(column, round(width * self.scale))
         self.candidates.update()
+        self.resizeEvent(None)
+
+    def resizeEvent(self, event: object) -> None:
+        for column in LESS:
+            self.table.setColumnHidden(column, self.width() < ROOMY * self.scale)
 
     def draw(self, recording: RunRecording) -> None:
         self.model.show_recording(recording)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QPen
+from PySide6.QtGui import QFont, QFontMetrics, QPen
 
 from designer.monitor.colours import mixed
 from designer.monitor.panel import Panel
 from designer.monitor.player import Player
-from designer.monitor.plot import AXIS_WIDTH, ValueAxis
+from designer.monitor.plot import AXIS_WIDTH, NARROW, NARROW_AXIS, ValueAxis, lettering
 from designer.monitor.units import count_text
 from designer.text import tr
 from designer.theme.theme import theme
@@ -62,12 +62,22 @@ class OperatorsPanel(Panel):
                 axis.setStyle(tickLength=0, tickTextOffset=round(6 * self.scale))
             style = {"color": colors.muted.name(), "font-size": f"{round(12 * self.scale)}px"}
             plot.setLabel("bottom", title, **style)
-            plot.getAxis("left").setWidth(round(AXIS_WIDTH * min(self.scale, 1.45)) if number == 0 else 10)
+            plot.getAxis("left").setWidth(self.axis_width if number == 0 else 10)
             plot.getAxis("bottom").setHeight(round(26 * self.scale))
             plot.getAxis("bottom").setTicks([[]])  # each bar has its number beside it
             if number:
                 plot.getAxis("left").setTicks([[]])
         self._names = []
+
+    @property
+    def axis_width(self) -> int:
+        """The room for the operators' names."""
+        width = NARROW_AXIS if self.width() < NARROW * self.scale else AXIS_WIDTH
+        return round(width * min(self.scale, 1.45))
+
+    def resizeEvent(self, event: object) -> None:
+        self.plots[0].getAxis("left").setWidth(self.axis_width)
+        self.draw_again()
 
     def draw(self, recording: RunRecording) -> None:
         found = self.drawn = shares(recording, self.player.at)
@@ -83,34 +93,40 @@ class OperatorsPanel(Panel):
             [f"{share.time_share * 100:.1f} %" for share in found],
         )
         lanes = list(range(len(found)))
-        names = [(lane, self._short(share.unit)) for lane, share in enumerate(found)]
+        size, every = lettering(self.plots[0].getViewBox().height() / max(len(found), 1), self.scale)
+        font = self.font_of(size)
+        metrics = QFontMetrics(font)
+        room = self.axis_width - round(14 * self.scale)
+        names = [
+            (lane, metrics.elidedText(self.label_of(share.unit), Qt.TextElideMode.ElideRight, room))
+            for lane, share in enumerate(found)
+            if lane % every == 0
+        ]
         for number, (plot, bars) in enumerate(zip(self.plots, self.bars, strict=True)):
             bars.setOpts(x0=[0] * len(found), y=lanes, width=values[number], height=0.62, brushes=colors, pens=colors)
             if number == 0 and names != self._names:
                 self._names = names
+                plot.getAxis("left").setTickFont(font)
                 plot.getAxis("left").setTicks([names])
             top = max(values[number], default=0.0) or 1.0
-            plot.setXRange(0, top * (1.1 + 0.25 * self.scale), padding=0)
+            widest = max((metrics.horizontalAdvance(text) for text in texts[number]), default=0) + 12
+            beside = min(widest / max(plot.getViewBox().width(), 1), 0.7)  # the part of the plot that numbers take
+            plot.setXRange(0, top / (1 - beside), padding=0)
             plot.setYRange(-0.6, max(len(found), 1) - 0.4, padding=0)
-            self._write(number, values[number], texts[number])
+            self._write(number, values[number], texts[number], font, every == 1)
         if found:
             most = max(found, key=lambda share: share.time_share)
             self.headline_of((self.label_of(most.unit), tr("takes {0} % of the time", f"{most.time_share * 100:.0f}")))
 
-    def _short(self, unit: str) -> str:
-        room = round(112 * min(self.scale, 1.45) / self.scale)
-        return self.fontMetrics().elidedText(self.label_of(unit), Qt.TextElideMode.ElideRight, room)
-
-    def _write(self, number: int, values: list[float], texts: list[str]) -> None:
+    def _write(self, number: int, values: list[float], texts: list[str], font: QFont, fits: bool) -> None:
         """The number beside each bar, where the lanes are high enough."""
         notes, plot = self.notes[number], self.plots[number]
-        height = plot.getViewBox().height() / max(len(values), 1)
-        shown = len(values) if height > 11 * self.scale else 0
+        shown = len(values) if fits else 0
         while len(notes) < shown:
             note = pg.TextItem(anchor=(0, 0.5))
             plot.addItem(note, ignoreBounds=True)
             notes.append(note)
-        font, color = self.font_of(12), theme().text
+        color = theme().text
         for lane, note in enumerate(notes):
             note.setVisible(lane < shown)
             if lane < shown:
