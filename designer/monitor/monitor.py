@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QDockWidget
 
 from designer.editor import Editor
 from designer.text import tr
+from engine.events import LogReader, RunStarted
 
 if TYPE_CHECKING:
     from designer.canvas.view import CanvasView
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 AREA = Qt.DockWidgetArea.BottomDockWidgetArea
 DRAWING = ("palette", "outline", "properties")  # docks that are for drawing
 FIRST = ("memory", "activity")  # side by side; the others wait behind them
+FIRST_OF = {"streaming": ("staleness", "activity")}  # of runs whose units have no queues between them
 
 
 class Monitor(QObject):
@@ -61,10 +63,11 @@ class Monitor(QObject):
             self.overlay = Overlay(view, self.player)
             self.overlay.set_scale(self.scale)
         if not any(self.window.docks[name].isVisible() for name in self.panels):
-            for name in FIRST:
+            first = self._first(Path(log_path))
+            for name in first:
                 self.window.docks[name].show()
                 self.window.docks[name].raise_()
-            self._arrange()
+            self._arrange(first)
 
     def build(self) -> None:
         """Make the player, the panels in their docks and the timeline, once."""
@@ -97,8 +100,13 @@ class Monitor(QObject):
         for number, name in enumerate(name for name in self.panels if name not in FIRST):
             self.window.tabifyDockWidget(docks[FIRST[number % 2]], docks[name])
 
-    def _arrange(self) -> None:
-        docks = [self.window.docks[name] for name in FIRST]
+    def _first(self, log: Path) -> tuple[str, ...]:
+        """The panels that say most of a run, by what its log begins with."""
+        started = next(iter(LogReader(log)), None) if log.exists() else None
+        return FIRST_OF.get(started.granularity or "", FIRST) if isinstance(started, RunStarted) else FIRST
+
+    def _arrange(self, first: tuple[str, ...] = FIRST) -> None:
+        docks = [self.window.docks[name] for name in first]
         half = self.window.width() // 2
         self.window.resizeDocks(docks, [half, half], Qt.Orientation.Horizontal)
         self.window.resizeDocks(docks, [self.window.height() * 3 // 8] * 2, Qt.Orientation.Vertical)

@@ -101,6 +101,7 @@ class CostsTab(QWidget):
                 self.tree.addTopLevelItem(row)
                 if line.node in before and not shown.is_sorter:
                     row.setSelected(True)
+                    self.tree.scrollToItem(row)
         self.tree.blockSignals(False)
         self._choose()
 

@@ -5,21 +5,28 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from engine.experiments.bench import Contender, Options, Report
+from engine.experiments.kept import machine
 from engine.model.physical import Step, ordered_by
 from engine.plan.apply import Layout
+from engine.plan.costs import ROW_BYTES, WIDER_BYTE
 from engine.store.prices import keep_prices
 
 ROWS = 2_000_000  # of scale 1
 TELLING_ROWS = 500_000  # fewer say more about starting a job than about its rows
 PAIRED = 12_000  # rows on each side of the nested loops, at any scale
+COLUMNS = 4  # of eight bytes each
+MORE_COLUMNS = 8  # of wide rows
+MEASURES = ("sum(d)", "count(*)")  # as a view of a warehouse has them
+COMMAND = "papilio bench plan-steps"
 
 
 def benchmark(options: Options) -> Report:
-    """Scan, sort, merge, hash, emit, pair and store rows on Spark: the measured prices from then on, if they tell."""
+    """Scan, sort, merge, hash, group, pair and store rows on Spark: the measured prices from then on, if they tell."""
     from engine.spark.session import SparkSettings, close_session, open_session
 
     rows = round(ROWS * (options.scale or 1))
@@ -34,7 +41,9 @@ def benchmark(options: Options) -> Report:
 
 
 def _measured(spark: Any, data: Path, rows: int, options: Options) -> Report:
-    from engine.spark.sorted_staging import SETTINGS, SortedStage
+    from pyspark.sql import functions
+
+    from engine.spark.sorted_staging import SETTINGS, SORT_BASED, SortedStage
 
     table = spark.read.parquet(str(data))
     parts = spark.sparkContext.defaultParallelism * 2
@@ -45,19 +54,32 @@ def _measured(spark: Any, data: Path, rows: int, options: Options) -> Report:
         SortedStage(f"papilio_{name}", options.folder / name, Layout(ordered_by("a"), 1), parts) for name in ("b", "c")
     ]
     for stage in stages:
-        stage.write(table.select("a", stage.folder.name))
+        stage.write(table.select("a", stage.folder.name, "d"))
     in_order = [stage.read(spark) for stage in stages]
-    left, right = (table.select("a", name) for name in ("b", "c"))
+    left, right = (table.select("a", name, "d") for name in ("b", "c"))
     small = spark.range(PAIRED)
     pairs = (
         small.withColumnRenamed("id", "i").crossJoin(small.withColumnRenamed("id", "j")).where("i * 7 % 11 = j % 13")
     )
+    wide = table.selectExpr("*", *(f"b + {number} AS more_{number}" for number in range(MORE_COLUMNS)))
+
+    def aggregated(rows: Any, by: str, in_order: bool = False) -> Any:
+        """Sort-based only where it is asked for, as Spark would otherwise do it over rows that come in order."""
+        spark.conf.set(SORT_BASED, str(in_order).lower())
+        return rows.groupBy(by).agg(*map(functions.expr, MEASURES))
+
     steps: dict[str, Callable[[], Any]] = {
         "read": lambda: table,
         "filter": lambda: table.where("a % 7 <> 3 AND b > 10"),
         "sort": lambda: table.repartition(parts, "a").sortWithinPartitions("a"),
-        "few groups": lambda: table.selectExpr("b % 1000 AS g", "c").groupBy("g").sum("c"),
-        "many groups": lambda: table.groupBy("a").sum("c"),
+        "read wide rows": lambda: wide,
+        "sort wide rows": lambda: wide.repartition(parts, "a").sortWithinPartitions("a"),
+        "read parts": lambda: in_order[0],
+        "sort inside parts": lambda: in_order[0].sortWithinPartitions("a", "b"),
+        "few groups": lambda: aggregated(table.selectExpr("b % 1000 AS g", "d"), "g"),
+        "many groups": lambda: aggregated(table, "a"),
+        "many groups, each in one part": lambda: aggregated(in_order[0], "a"),
+        "many groups in order": lambda: aggregated(in_order[0], "a", in_order=True),
         "merge join in order": lambda: in_order[0].join(in_order[1].hint("merge"), "a"),
         "hash join": lambda: left.join(right.hint("shuffle_hash"), "a"),
         "sort-merge join": lambda: left.join(right.hint("merge"), "a"),
@@ -66,6 +88,9 @@ def _measured(spark: Any, data: Path, rows: int, options: Options) -> Report:
     stored = options.folder / "stored"
 
     assert "Exchange" not in _plan(steps["merge join in order"]()), "the sorted inputs are not used"
+    assert "Exchange" not in _plan(steps["many groups, each in one part"]()), "the parts are not used"
+    assert "HashAggregate" in _plan(steps["many groups, each in one part"]()), "the groups are not hashed"
+    assert "SortAggregate" in _plan(steps["many groups in order"]()), "the order is not used"
     report = Report({name: Contender() for name in (*steps, "store and read")})
     for number in range(options.rounds + 1):  # the first warms up
         for name, build in steps.items():
@@ -82,20 +107,29 @@ def _measured(spark: Any, data: Path, rows: int, options: Options) -> Report:
             report.contenders["store and read"].seconds.append(time.perf_counter() - begun)
     joined = in_order[0].join(in_order[1], "a").count()
     groups = table.select("a").distinct().count()
+    partial = table.select("a", functions.spark_partition_id().alias("task")).distinct().count()
     for stage in stages:
         stage.delete(spark)
     # The least that each took: what else runs on the machine can only add to it.
     least = {name: min(one.seconds) for name, one in report.contenders.items()}
-    prices = _prices(least, rows, joined, groups)
-    priced = {step.value: price for step, price in prices.items()}
-    file = keep_prices(priced, options.folder)
+    prices = _prices(least, rows, joined, groups, partial)
+    priced = {step.value: float(f"{price:.4g}") for step, price in prices.items()}
+    priced |= {ROW_BYTES: 8 * COLUMNS, WIDER_BYTE: float(f"{_wider_byte(least):.4g}")}
+    known: dict[str, Any] = {
+        "measured": f"{datetime.now(UTC):%Y-%m-%d}",
+        "command": COMMAND,
+        "rows": rows,
+        "machine": machine(),
+    }
+    file = keep_prices(priced, options.folder, **known)
     # A join that no price was taken from: sorted on both sides, then gone through in step.
     predicted = 2 * rows * (math.log2(rows) * prices[Step.SORT] + prices[Step.MERGE]) / 1_000_000
     report.facts = {
         "rows": rows,
         "rows joined": joined,
         "groups": groups,
-        "µs for a row": {step.value: round(price, 5) for step, price in prices.items()},
+        "groups of single tasks": partial,
+        "µs for a row": priced,
         "sort-merge join predicted s": round(predicted, 3),
         "written": str(file),
     }
@@ -106,27 +140,31 @@ def _measured(spark: Any, data: Path, rows: int, options: Options) -> Report:
         "the prices rank sort-merge join and hash join as the clock does": (
             (predicted > least["hash join"]) == (least["sort-merge join"] > least["hash join"])
         ),
+        "groups in order are cheaper than those in one part, and those than groups all over": (
+            least["many groups in order"] < least["many groups, each in one part"] < least["many groups"]
+        ),
     }
     # A busy machine or a few rows measure what it takes to start a job, and nobody should plan by that.
     telling = rows >= TELLING_ROWS and all(report.claims.values())
     reason = f"no: it takes {TELLING_ROWS:,} rows, and claims that hold"
-    report.facts["used from now on"] = str(keep_prices(priced)) if telling else reason
+    report.facts["used from now on"] = str(keep_prices(priced, **known)) if telling else reason
     report.ratio("sort-merge join", "hash join")
     report.ratio("sort-merge join", "merge join in order")
     return report
 
 
 def generate(folder: Path, rows: int) -> Path:
-    """A table of three columns of whole numbers, each value about twice; made once."""
+    """A table of three columns of whole numbers, each value about twice, and a column of decimals; made once."""
     import numpy
     import pyarrow
     from pyarrow import parquet
 
-    file = folder / f"steps-{rows}.parquet"
+    file = folder / f"rows-{rows}.parquet"
     if not file.exists():
         chance = numpy.random.default_rng(7)
-        columns = {name: chance.integers(0, rows // 2, rows, dtype="int64") for name in ("a", "b", "c")}
-        parquet.write_table(pyarrow.table(columns), file, row_group_size=max(rows // 8, 1))
+        numbers = {name: pyarrow.array(chance.integers(0, rows // 2, rows, dtype="int64")) for name in "abc"}
+        amounts = numbers["c"].cast(pyarrow.decimal128(19, 0)).cast(pyarrow.decimal128(15, 2))
+        parquet.write_table(pyarrow.table({**numbers, "d": amounts}), file, row_group_size=max(rows // 8, 1))
     return file
 
 
@@ -134,19 +172,32 @@ def _plan(frame: Any) -> str:
     return str(frame._jdf.queryExecution().executedPlan().toString())
 
 
-def _prices(seconds: dict[str, float], rows: int, joined: int, groups: int) -> dict[Step, float]:
-    """Microseconds for a row of each step: what a query took beyond reading its rows, or beyond a simpler one."""
+def _prices(seconds: dict[str, float], rows: int, joined: int, groups: int, partial: int) -> dict[Step, float]:
+    """Microseconds for a row of each step: what a query took beyond reading its rows, or beyond a simpler one.
+
+    `partial`: groups that single tasks found, which are what is brought together.
+    """
     us = {name: value * 1_000_000 for name, value in seconds.items()}
     emit = us["read"] / rows
     return {
         Step.SCAN: us["filter"] / rows,
         Step.SORT: max(us["sort"] - us["read"], 0) / (rows * math.log2(rows)),
+        Step.REORDER: max(us["sort inside parts"] - us["read parts"], 0) / (rows * math.log2(rows)),
         Step.MERGE: us["merge join in order"] / (2 * rows),
         Step.HASH: max(us["hash join"] - joined * emit, 0) / (2 * rows),
         Step.EMIT: emit,
         Step.GROUP: us["few groups"] / rows,
-        Step.FORM: max(us["many groups"] - us["few groups"], 0) / groups,
+        Step.FORM: max(us["many groups, each in one part"] - us["few groups"], 0) / groups,
+        Step.GATHER: max(us["many groups"] - us["many groups, each in one part"], 0) / partial,
+        Step.CLOSE: max(us["many groups in order"] - us["filter"], 0) / groups,
         Step.PAIR: us["nested loops"] / PAIRED**2,
         Step.GIVE: emit,
         Step.STORE: max(us["store and read"] - us["read"], 0) / rows,
     }
+
+
+def _wider_byte(seconds: dict[str, float]) -> float:
+    """By how much each byte more makes sorting a row dearer."""
+    narrow = seconds["sort"] - seconds["read"]
+    wide = seconds["sort wide rows"] - seconds["read wide rows"]
+    return max(wide / narrow - 1, 0) / (8 * MORE_COLUMNS) if narrow > 0 else 0.0

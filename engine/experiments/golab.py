@@ -63,6 +63,7 @@ class Case:
     tracks: int = TRACKS
     slowdown: float = SLOWDOWN  # 1: there are no slow periods
     known: float | None = None  # the utilization for which the scheduler was told alpha and beta; else the true one
+    cycle: float = CYCLE  # how long a normal and a slow period take together
 
     def world(self, seed: int) -> World:
         """The tables and streams, with alpha and beta scaled to the utilization."""
@@ -86,7 +87,7 @@ class Case:
                     if not source:
                         streams[name] = Stream(one.period, random.random() * PERIOD)
                     source = (name,)
-        normal, slow = CYCLE * (1 - slow_share), CYCLE * slow_share
+        normal, slow = self.cycle * (1 - slow_share), self.cycle * slow_share
         return World(Warehouse(specs), streams, costs, SPREAD, self.slowdown, normal, slow, seed)
 
 
@@ -182,7 +183,7 @@ def figure(
     contenders: Mapping[str, tuple[Case, Settings]],
     options: Options,
 ) -> Figure:
-    """Simulate every contender at every utilization, with several seeds, on all cores."""
+    """Simulate every contender at every utilization, with several seeds, on all cores that this process may use."""
     seeds, events = (QUICK_SEEDS, QUICK_EVENTS) if options.quick else (SEEDS, EVENTS)
     made = Figure(name, title, tuple(contenders), tuple(utilizations))
     tasks = []
@@ -209,7 +210,7 @@ _Task = tuple[Case, list[str], list[Settings], int, int]
 
 def _run(tasks: list[_Task], quick: bool) -> Iterator[tuple[Case, list[str], list[float]]]:
     """What each simulation gave, in the order of the tasks."""
-    cores = os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0))
     if quick or cores == 1:
         yield from map(_simulated, tasks)
         return

@@ -26,8 +26,9 @@ FAST_S = 1.0
 FAST_ROWS_PER_S = 50.0
 FAST_BOUND_S, SLOW_BOUND_S = 10.0, 3.0  # the second in periods
 HASHES = 12  # of each slow record, so that its cost is Spark's own work and not moving it
-FAST_SHARE = 0.38  # of the load; simulation has FIFO furthest behind there
-TRIES, NEAR = 4, 0.03  # to find a load, and how near to the wanted share it has to be
+FAST_SHARE = 0.3  # of the load; the benchmark tells by simulation what other splits would give
+MOST_FAST = 15  # tables, so that the slow ones are not few and long
+WARM_ROUNDS, WARM_S, SETTLED = 10, 90.0, 0.95  # until Java is done compiling: rounds at a time, at most, no quicker
 FAST, SLOW = ("fast",), ("slow", "bulk")
 
 
@@ -38,6 +39,10 @@ class Load:
     fast_tables: int
     slow_s: float
     slow_rows_per_s: float
+
+    def period_s(self, table: str) -> float:
+        """How often a table gets data."""
+        return FAST_S if table.partition("_")[0] in FAST else self.slow_s
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -119,6 +124,23 @@ def _hierarchy(
 
 
 # ---------------------------------------------------------------- what an update costs here and now
+
+
+def warmed(folder: Path, spark: Any) -> float:
+    """Update small tables until that gets no quicker; how long one then takes. What is measured cold is too much."""
+    bound = described(Load(8, 30.0, 100.0), folder)
+    plans = {plan.name: plan for plan in tables_of(bound)}
+    probe = _Probe(bound, plans, spark)
+    fast = [name for name in plans if name.partition("_")[0] in FAST]
+    ends, before, took = time.monotonic() + WARM_S, float("inf"), 0.0
+    while time.monotonic() < ends and took < SETTLED * before:
+        before, began = took or before, time.monotonic()
+        for _ in range(WARM_ROUNDS):
+            for name in fast:
+                probe.update(name)
+        took = (time.monotonic() - began) / (WARM_ROUNDS * len(fast))
+    probe.close()
+    return took
 
 
 def measured(load_: Load, folder: Path, spark: Any, fast_rounds: int = 12) -> dict[str, float]:
@@ -210,29 +232,30 @@ def utilization(load_: Load, costs: Mapping[str, float], tracks: int) -> tuple[f
     return fast / tracks, slow / tracks
 
 
-def calibrated(
+def fast_tables_for(share: float, update_s: float, wanted: float, tracks: int, most: int = MOST_FAST) -> int:
+    """How many fast tables ask for a share of the load, when an update of one takes so long."""
+    return max(4, min(most, round(share * wanted * tracks / (update_s / FAST_S))))
+
+
+def first_guess(
     folder: Path, spark: Any, slow_s: float, wanted: float, tracks: int, say: Any
 ) -> tuple[Load, dict[str, float]]:
-    """A load that asks for the wanted share of what the tracks can do here and now."""
+    """A load that may ask for the wanted share of the tracks, once Spark is warm, and what its updates cost."""
+    say(f"warm: an update with little data takes {1000 * warmed(folder / 'warm', spark):.0f} ms by itself")
     probe = Load(8, slow_s, 1000.0)
-    costs = measured(probe, folder / "probe-0", spark)
+    costs = measured(probe, folder / "probe", spark)
     one = statistics.median(cost for name, cost in costs.items() if name.startswith("fast_"))
-    fast_tables = max(4, min(24, round(FAST_SHARE * wanted * tracks / one)))
-    say(f"an update with little data takes {1000 * one:.0f} ms: {fast_tables} of {TABLES} tables get data each second")
-    found = Load(fast_tables, slow_s, 1000.0)
-    seen: list[tuple[float, float]] = []  # rows a second, share of the slow tables
-    for number in range(1, TRIES + 1):
-        costs = measured(found, folder / f"probe-{number}", spark)
-        fast, slow = utilization(found, costs, tracks)
-        say(f"{found.slow_rows_per_s:,.0f} slow records a second ask for {fast:.0%} + {slow:.0%} of {tracks} tracks")
-        if abs(fast + slow - wanted) < NEAR or number == TRIES:
-            break
-        seen.append((found.slow_rows_per_s, slow))
-        found = replace(found, slow_rows_per_s=_next_rate(seen, max(wanted - fast, 0.1)))
-    return found, costs
+    found = replace(probe, fast_tables=fast_tables_for(FAST_SHARE, one, wanted, tracks))
+    say(f"and {1000 * one:.0f} ms beside others: {found.fast_tables} of {TABLES} tables get data each second")
+    _, slow = utilization(probe, costs, tracks)
+    rate = next_rate([(probe.slow_rows_per_s, slow)], max(wanted - found.fast_tables * one / tracks, 0.1))
+    slow_one = statistics.median(cost for name, cost in costs.items() if not name.startswith("fast_"))
+    tables = [f"{name}_{number}" for name, size in found.sizes.items() for number in range(size)]
+    guessed = {name: one if name.startswith("fast_") else slow_one * rate / probe.slow_rows_per_s for name in tables}
+    return replace(found, slow_rows_per_s=rate), guessed
 
 
-def _next_rate(seen: list[tuple[float, float]], wanted: float) -> float:
+def next_rate(seen: list[tuple[float, float]], wanted: float) -> float:
     """The rate at which the slow tables ask for so much: on the line through the last two tries."""
     rate, share = seen[-1]
     if len(seen) > 1:

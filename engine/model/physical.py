@@ -45,6 +45,12 @@ def covers(order: Order, columns: Sequence[str]) -> bool:
     return {key.column for key in order[: len(columns)]} == set(columns)
 
 
+def divided_by(order: Order, columns: Sequence[str]) -> int:
+    """How many first keys of an order are among some columns: rows divided by those come whole in one part."""
+    inside = [key.column in columns for key in order]
+    return inside.index(False) if False in inside else len(inside)
+
+
 def in_step(one: Order, other: Order, left: Sequence[str], right: Sequence[str]) -> bool:
     """Whether two inputs are in the same order of their keys."""
     pairs = dict(zip(left, right, strict=True))
@@ -146,11 +152,14 @@ class Step(StrEnum):
 
     SCAN = "scan"
     SORT = "sort"
+    REORDER = "reorder"  # sorted where they are, in the part that they are in already
     MERGE = "merge"
     HASH = "hash"  # into or against a table of a join
     EMIT = "emit"
     GROUP = "group"  # into a table of groups
     FORM = "form"  # a group that leaves that table
+    GATHER = "gather"  # a group whose parts are brought together from all tasks, which the paper does not know
+    CLOSE = "close"  # a group of rows in order that is over, which the paper does not count
     PAIR = "pair"
     GIVE = "give"  # rows that leave where the paper does not count them
     STORE = "store"  # rows written and read once more for a sorter's sake, which the paper does not count
@@ -226,19 +235,31 @@ class SortedFilter(Implementation):
 
 @dataclass(frozen=True)
 class SortBased(Implementation):
-    """Rows of a group one after the other: as they come if they are so ordered, else sorted first."""
+    """Rows of a group one after the other: as they come if they are so ordered, else sorted first.
+
+    With `by_parts`, groups that come whole in one part are sorted where they are.
+    """
 
     columns: tuple[str, ...]
     passing: Passing
-    sorts: bool = True  # false: only over rows that come in order
+    sorts: bool = True  # false: only over rows that come in order, or whole in one part
+    by_parts: bool = False
 
     def fit(self, work: Work) -> Fit | None:
         (order,), (rows,) = work.orders, work.rows_in
+        steps: Steps = ((Step.SCAN, rows), (Step.CLOSE, work.rows_out))
         if covers(order, self.columns):
-            return Fit(self.passing.order(order[: len(self.columns)]), ((Step.SCAN, rows),))
+            return Fit(self.passing.order(order[: len(self.columns)]), steps)
+        if self.by_parts and divided_by(order, self.columns):
+            return Fit(self.passing.order(self.reordered(order)), ((Step.REORDER, rows), *steps))
         if not self.sorts:
             return None
-        return Fit(self.passing.order(ordered_by(*self.columns)), ((Step.SORT, rows), (Step.SCAN, rows)))
+        return Fit(self.passing.order(ordered_by(*self.columns)), ((Step.SORT, rows), *steps))
+
+    def reordered(self, order: Order) -> Order:
+        """The order that rows which come divided by its first keys are put in."""
+        kept = order[: divided_by(order, self.columns)]
+        return (*kept, *ordered_by(*(name for name in self.columns if name not in {key.column for key in kept})))
 
 
 @dataclass(frozen=True)
@@ -253,15 +274,10 @@ class HashBased(Implementation):
     by_parts: bool = False
 
     def fit(self, work: Work) -> Fit:
-        rows = (Step.GROUP, sum(work.rows_in))
-        if self.by_parts and self.divided_by(work.orders[0]):
-            return Fit(NO_ORDER, (rows, (Step.GIVE, work.rows_out)))
-        return Fit(NO_ORDER, (rows, (Step.FORM, work.rows_out)))
-
-    def divided_by(self, order: Order) -> int:
-        """How many first keys of an order are among the groups' columns."""
-        inside = [key.column in self.columns for key in order]
-        return inside.index(False) if False in inside else len(inside)
+        steps: Steps = ((Step.GROUP, sum(work.rows_in)), (Step.FORM, work.rows_out))
+        if self.by_parts and divided_by(work.orders[0], self.columns):
+            return Fit(NO_ORDER, steps)
+        return Fit(NO_ORDER, (*steps, (Step.GATHER, work.rows_out)))
 
     def holds(self, work: Work) -> int:
         return work.rows_out

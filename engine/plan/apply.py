@@ -24,6 +24,7 @@ from engine.model.physical import (
     SortMergeJoin,
     Step,
     covers,
+    divided_by,
     in_step,
     ordered_by,
 )
@@ -37,7 +38,7 @@ Input = tuple[str, str, int]  # rows from a node to another, and the number of t
 
 @dataclass(frozen=True)
 class Layout:
-    """Rows in an order, those with the same first `by` keys together in one part."""
+    """Rows in an order, those with the same first `by` keys together in one part; 0: in the part that they are in."""
 
     order: Order
     by: int
@@ -135,11 +136,15 @@ class _Applying:
             for setting, value in node.physical.asks.get(way.name, {}).items():
                 settings[id_, setting] = value
             can_hash = any(isinstance(one, HashBased) for one in node.physical.implementations)
-            if can_hash and isinstance(way, SortBased) and any(step is Step.SORT for step, _ in line.steps):
+            if can_hash and isinstance(way, SortBased):
                 # What sorts by itself in the paper is sorted on its way in: Spark would hash the groups.
                 (edge,) = self.graph.incoming[id_]
-                passed[_key(edge)] = Layout(ordered_by(*way.columns), len(way.columns))
-                rows.append(edge.rows)
+                steps = [step for step, _ in line.steps]
+                if Step.SORT in steps:
+                    passed[_key(edge)] = Layout(ordered_by(*way.columns), len(way.columns))
+                    rows.append(edge.rows)
+                elif Step.REORDER in steps:
+                    passed[_key(edge)] = Layout(way.reordered(line.takes[0]), 0)
             if isinstance(way, HashBased) and covers(line.takes[0], way.columns):
                 mixed.update(map(_key, self.graph.incoming[id_]))
         return Applied(settings, staged, passed, frozenset(mixed), max(rows))
@@ -187,12 +192,12 @@ class _Applying:
 
 def _own_use(way: Implementation, line: Line) -> int | None:
     """How many keys of its inputs' order an implementation uses; None where it uses none."""
-    if isinstance(way, SortBased):
-        return len(way.columns) if covers(line.takes[0], way.columns) else None
+    if isinstance(way, SortBased) and covers(line.takes[0], way.columns):
+        return len(way.columns)
     if isinstance(way, MergeJoin | SortMergeJoin):
         return len(way.left) if in_step(line.takes[0], line.takes[1], way.left, way.right) else None
-    if isinstance(way, HashBased) and way.by_parts:
-        return way.divided_by(line.takes[0]) or None
+    if isinstance(way, HashBased | SortBased) and way.by_parts:
+        return divided_by(line.takes[0], way.columns) or None
     return 0 if isinstance(way, SortedFilter) else None
 
 

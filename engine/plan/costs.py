@@ -6,9 +6,12 @@ cost are equal, whichever search found them.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from typing import Any, ClassVar, Protocol
 
 from engine.errors import BadInput
@@ -16,6 +19,8 @@ from engine.model.physical import Step, Steps
 from engine.model.problems import did_you_mean
 
 MILLIONTHS = 1_000_000
+SORTING = frozenset({Step.SORT, Step.REORDER})  # cost n·log n
+NOT_IN_PAPER = frozenset({Step.GIVE, Step.STORE, Step.GATHER, Step.CLOSE})  # cost nothing there
 
 
 def units(cost: int) -> float:
@@ -57,9 +62,9 @@ class PaperCosts:
 
     def step(self, step: Step, rows: int, cost_us: float | None = None) -> int:
         """A sort costs n·log n, all else a fixed price for a row. What an activity takes in time is no part of it."""
-        if step is Step.SORT:
+        if step in SORTING:
             return round(row_comparisons(rows) * MILLIONTHS)
-        if step in (Step.GIVE, Step.STORE):
+        if step in NOT_IN_PAPER:
             return 0
         return rows * MILLIONTHS * (2 if step in (Step.HASH, Step.GROUP) else 1)
 
@@ -68,22 +73,24 @@ class PaperCosts:
         return 1.0
 
 
-# Microseconds for a row, with Spark 4.2 on two cores: it is their proportions that choose a plan.
-# `papilio bench plan-steps` measures them on the machine it runs on.
-MEASURED_US: Mapping[Step, float] = {
-    Step.SCAN: 0.084,
-    Step.SORT: 0.012,  # for each of the n·log n comparisons, with dividing the rows among tasks
-    Step.MERGE: 0.093,
-    Step.HASH: 0.25,  # with dividing the rows among tasks
-    Step.EMIT: 0.072,
-    Step.GROUP: 0.095,
-    Step.FORM: 0.45,  # with dividing the groups among tasks: 0.70 for one sum of a whole number, less for wider groups
-    Step.PAIR: 0.0018,
-    Step.GIVE: 0.072,
-    Step.STORE: 0.60,
-}
-NARROW_BYTES = 24  # of the rows that the prices were measured with
-WIDER_BYTE = 0.012  # for each byte beyond that
+@dataclass(frozen=True)
+class Prices:
+    """What `papilio bench plan-steps` measures: microseconds for a row of each step; their proportions choose plans."""
+
+    us: Mapping[Step, float]  # of sorting, for each of the n·log n comparisons
+    row_bytes: float  # of the rows that they were measured with
+    wider_byte: float  # by how much each byte beyond that makes a sorter dearer
+
+
+@cache
+def shipped_prices() -> Prices:
+    """The prices that come with Papilio: a machine's whose kind, date and command stand beside them."""
+    text = (resources.files("resources") / "plan" / "prices.json").read_text(encoding="utf-8")
+    found = json.loads(text)["prices"]
+    return Prices({step: found[step.value] for step in Step}, found[ROW_BYTES], found[WIDER_BYTE])
+
+
+ROW_BYTES, WIDER_BYTE = "row_bytes", "wider_byte"  # beside the names of the steps
 
 
 @dataclass(frozen=True)
@@ -93,35 +100,35 @@ class MeasuredCosts:
     name: ClassVar[str] = "measured"
     unit: ClassVar[str] = "µs"
 
-    prices_us: Mapping[Step, float] = field(default_factory=lambda: MEASURED_US)
+    prices: Prices = field(default_factory=shipped_prices)
 
     def step(self, step: Step, rows: int, cost_us: float | None = None) -> int:
         """A black box has its own price for each row it looks at; all else the price of its kind."""
-        price = cost_us if step is Step.SCAN and cost_us is not None else self.prices_us[step]
-        count = row_comparisons(rows) if step is Step.SORT else rows
+        price = cost_us if step is Step.SCAN and cost_us is not None else self.prices.us[step]
+        count = row_comparisons(rows) if step in SORTING else rows
         return round(count * price * MILLIONTHS)
 
     def width(self, row_bytes: int) -> float:
         """Rows are moved and written whole: wider ones cost more in the proportion that was measured."""
-        return 1.0 + max(row_bytes - NARROW_BYTES, 0) * WIDER_BYTE
+        return 1.0 + max(row_bytes - self.prices.row_bytes, 0) * self.prices.wider_byte
 
 
-def cost_model(name: str, prices_us: Mapping[str, Any] | None = None) -> CostModel:
-    """A cost model by its name; `prices_us` are for the measured one, by the names of the steps."""
-    models: dict[str, CostModel] = {"paper": PaperCosts(), "measured": MeasuredCosts(_prices(prices_us or {}))}
+def cost_model(name: str, prices: Mapping[str, Any] | None = None) -> CostModel:
+    """A cost model by its name; `prices` are for the measured one, by the names of the steps."""
+    models: dict[str, CostModel] = {"paper": PaperCosts(), "measured": MeasuredCosts(_prices(prices or {}))}
     if name not in models:
         raise BadInput(f"there is no cost model `{name}`{did_you_mean(name, models)}; there are {', '.join(models)}")
     return models[name]
 
 
-def _prices(given: Mapping[str, Any]) -> Mapping[Step, float]:
-    """Prices over those that are built in."""
-    prices = dict(MEASURED_US)
-    known = [step.value for step in Step]
+def _prices(given: Mapping[str, Any]) -> Prices:
+    """Prices over those that are shipped."""
+    shipped = shipped_prices()
+    known = [*(step.value for step in Step), ROW_BYTES, WIDER_BYTE]
     for name, price in given.items():
         if name not in known:
             raise BadInput(f"there is no step `{name}`{did_you_mean(name, known)}; there are {', '.join(known)}")
         if isinstance(price, bool) or not isinstance(price, (int, float)) or not 0 <= price < math.inf:
             raise BadInput(f"the price of `{name}` is {price!r}, not a number of microseconds")
-        prices[Step(name)] = price
-    return prices
+    steps = {step: given.get(step.value, price) for step, price in shipped.us.items()}
+    return Prices(steps, given.get(ROW_BYTES, shipped.row_bytes), given.get(WIDER_BYTE, shipped.wider_byte))

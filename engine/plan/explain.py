@@ -6,18 +6,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.model.physical import Step, Steps, order_text
-from engine.plan.costs import CostModel, cost_of, units
+from engine.plan.costs import NOT_IN_PAPER, CostModel, cost_of, units
 from engine.plan.planner import Ranking
 from engine.plan.space import Line, Plan
 
 _WORDS = {
     Step.SCAN: "look at {rows} rows",
     Step.SORT: "sort {rows} rows (n·log₂ n)",
+    Step.REORDER: "sort {rows} rows inside their parts (n·log₂ n)",
     Step.MERGE: "go through {rows} rows in step",
     Step.HASH: "put or look up {rows} rows in a table",
     Step.EMIT: "give {rows} rows",
     Step.GROUP: "add {rows} rows to their groups",
     Step.FORM: "give {rows} groups",
+    Step.GATHER: "bring {rows} groups together",
+    Step.CLOSE: "close {rows} groups",
     Step.PAIR: "compare {rows} pairs",
     Step.GIVE: "give {rows} rows",
     Step.STORE: "store and read {rows} rows",
@@ -64,7 +67,7 @@ def steps_text(steps: Steps, model: CostModel, cost_us: float | None = None) -> 
     return " + ".join(
         f"{_WORDS[step].format(rows=f'{rows:,}')} = {units(cost_of(model, ((step, rows),), cost_us)):,.0f}"
         for step, rows in steps
-        if cost_of(model, ((step, rows),), cost_us) or step not in (Step.GIVE, Step.STORE)
+        if cost_of(model, ((step, rows),), cost_us) or step not in NOT_IN_PAPER
     )
 
 

@@ -11,7 +11,7 @@ from enum import IntEnum
 
 from engine.model.binding import Bound, Link
 from engine.model.operator import Mode, PassOn, Role, Target
-from engine.model.physical import HashBased, Implementation, Known, Order, Physical
+from engine.model.physical import HashBased, Implementation, Known, Order, Physical, SortBased
 from engine.model.types import Schema
 from engine.plan.rows import Rows
 
@@ -182,7 +182,7 @@ def _cost_us(bound: Bound, id_: str, rows: Rows) -> float | None:
 
 
 def _by_parts(way: Implementation) -> Implementation:
-    return replace(way, by_parts=True) if isinstance(way, HashBased) else way
+    return replace(way, by_parts=True) if isinstance(way, HashBased | SortBased) else way
 
 
 def _known(bound: Bound, id_: str, same: Mapping[str, Mapping[str, str]], spelling: Callable[[str], str]) -> Known:

@@ -9,8 +9,8 @@ from engine.partition.tables import TablePlan, tables_of
 from engine.refresh.model import TableSpec, Warehouse
 
 
-def spec_of(plan: TablePlan) -> TableSpec:
-    """A table as the scheduler knows it."""
+def spec_of(plan: TablePlan, scan_share: float | None = None) -> TableSpec:
+    """A table as the scheduler knows it; what is not said of its scan is learnt."""
     return TableSpec(
         plan.name,
         plan.sources,
@@ -19,10 +19,19 @@ def spec_of(plan: TablePlan) -> TableSpec:
         staleness_bound_s=plan.staleness_bound_s,
         lateness_bound_s=plan.operator.lateness_bound_s,
         time_column=plan.operator.time_column,
+        scan_share=scan_share,
     )
 
 
 def warehouse_of(bound: Bound, plans: Iterable[TablePlan] | None = None) -> Warehouse:
     """The warehouse that a streaming workflow describes; what is wrong with it is told with file and table."""
     file = str(bound.file) if bound.file else bound.name
-    return Warehouse([spec_of(plan) for plan in (tables_of(bound) if plans is None else plans)], file)
+    return Warehouse(
+        [spec_of(plan, scan_share_of(bound, plan)) for plan in (tables_of(bound) if plans is None else plans)], file
+    )
+
+
+def scan_share_of(bound: Bound, plan: TablePlan) -> float | None:
+    """What the hints of a table say of its scan."""
+    hints = bound.workflow.nodes[plan.name].hints
+    return None if hints is None else hints.scan_share

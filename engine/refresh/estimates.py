@@ -7,6 +7,11 @@ from dataclasses import dataclass
 UNKNOWN_ALPHA, UNKNOWN_BETA = 1.0, 0.0  # until the first update was seen
 LEAST_ALPHA = 1e-6  # no update takes no time at all
 FORGET = 0.95  # how much an observation still counts after the next one
+OUTLIER = 4.0  # an update that took more than so many times what was expected counts as one that took just so long
+SURE = 3  # so many updates have to be seen before any is an outlier
+UNKNOWN_SHARE = 0.3  # of an update that one job for several tables does once, until such a job was seen
+MOST_SHARE = 0.95
+SHARE_WEIGHT = 0.2  # at least, of the newest observation of that share
 SIGNIFICANT = 1.25  # a parameter that changed by this factor has changed significantly (section 3.2)
 
 
@@ -37,6 +42,11 @@ class CostEstimate:
         """Whether there is anything to learn."""
         return self.given_alpha is None or self.given_beta is None
 
+    @property
+    def known(self) -> bool:
+        """Whether enough was seen to reckon with it."""
+        return not self.learns or self.observed >= SURE
+
     def values(self) -> tuple[float, float]:
         """alpha and beta as known now."""
         return max(self.alpha, LEAST_ALPHA), self.beta
@@ -53,6 +63,9 @@ class CostEstimate:
 
     def observe(self, n: float, seconds: float) -> None:
         """An update that loaded n seconds' data took so long."""
+        if self.observed >= SURE:
+            alpha, beta = self.values()
+            seconds = min(seconds, OUTLIER * (alpha + beta * n))
         self.observed += 1
         self._w = self._w * FORGET + 1
         self._n = self._n * FORGET + n
@@ -71,6 +84,24 @@ class CostEstimate:
             slope = (self._en / self._w - mean_n * mean_e) / spread
             self.beta = min(max(slope, 0.0), mean_e / mean_n)  # so that alpha is not negative either
             self.alpha = mean_e - self.beta * mean_n
+
+
+class ScanEstimate:
+    """How much of an update is what one job for several tables does once: as given, or as such jobs showed."""
+
+    __slots__ = ("given", "observed", "value")
+
+    def __init__(self, given: float | None) -> None:
+        self.given = given
+        self.value = UNKNOWN_SHARE if given is None else given
+        self.observed = 0
+
+    def observe(self, share: float) -> None:
+        """One job for several tables showed that this share of each was done once."""
+        if self.given is None:
+            self.observed += 1
+            weight = max(1 / self.observed, SHARE_WEIGHT)
+            self.value += weight * (min(max(share, 0.0), MOST_SHARE) - self.value)
 
 
 class PeriodEstimate:

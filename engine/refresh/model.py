@@ -26,7 +26,7 @@ class TableSpec:
     lateness_bound_s: float = 0.0  # of a base table: a record may come so much later than a younger one
     alpha_s: float | None = None  # an update takes alpha + beta · n, n being the time that its data span
     beta: float | None = None
-    scan_share: float = 0.0  # how much of an update's time is reading its sources, which one job can share
+    scan_share: float | None = 0.0  # how much of an update's time is its scan, which one job for several does once
     time_column: str | None = None  # of a base table: the column that holds a record's timestamp
 
     @property
@@ -144,7 +144,7 @@ def _unsound(spec: TableSpec) -> Iterator[str]:
         yield "staleness_bound_s is 0; no table is ever that fresh"
     if spec.alpha_s == 0 and spec.beta == 0:
         yield "alpha_s and beta are both 0; an update takes some time"
-    if spec.scan_share > 1:
+    if spec.scan_share is not None and spec.scan_share > 1:
         yield f"scan_share is {spec.scan_share:g}; it is a share, at most 1"
     if len(set(spec.sources)) < len(spec.sources):
         yield "names a source twice"

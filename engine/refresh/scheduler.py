@@ -17,11 +17,11 @@ from engine.model.problems import did_you_mean
 from engine.refresh.estimates import Learnt, significant
 from engine.refresh.inheritance import Inheritance, reached, weigh
 from engine.refresh.jobs import Job, Load
-from engine.refresh.local import algorithm_named
+from engine.refresh.local import LocalAlgorithm, algorithm_named
 from engine.refresh.model import TableSpec, Warehouse
 from engine.refresh.partition import Group, Partition, tracks_named
 from engine.refresh.table import NEVER, Table
-from engine.refresh.together import joint_seconds, worth_joining
+from engine.refresh.together import joint_seconds, saved_share, worth_joining
 
 GAIN = 10.0  # how much more a table weighs whose bound is near
 NEAR = 0.25  # a bound is near when less than this share of it is left
@@ -42,6 +42,7 @@ class Settings:
     max_plus_k: float = 2.0
     chop: float | None = 3.0  # periods' data in one job at most, see `_chopped`; None: all that waits
     bounds: bool = True  # whether a table weighs more when its staleness bound is near
+    together: bool = True  # whether one job updates several tables that scan the same, where that is cheaper
     seed: int = 0  # of the local algorithm `random`
 
     def __post_init__(self) -> None:
@@ -126,13 +127,18 @@ class Scheduler:
             table.safe = safe
             self._cascade(table)
 
-    def finish(self, job: Job, now: float, *, failed: bool = False) -> None:
-        """A job is done: its tables are as fresh as it said, or nothing of it was loaded and all has to come again."""
+    def finish(self, job: Job, now: float, *, failed: bool = False, cold: bool = False) -> None:
+        """A job is done: its tables are as fresh as it said, or nothing of it was loaded and all has to come again.
+
+        Nothing is learnt from a cold one, which did what only the first update of a table has to do.
+        """
         now = self._clock(now)
         if self._running[job.track] is not job:
             raise ValueError(f"job {job.number} does not run on track {job.track}")
         self._running[job.track] = None
         self._idle.append(job.track)
+        if len(job.loads) > 1 and not failed and not cold:
+            self._learn_scan(job, now - job.started)
         for load in job.loads:
             table = self.tables.get(load.table)
             if table is None or table.job is not job:
@@ -144,7 +150,7 @@ class Scheduler:
                     table.released = job.started
             else:
                 self._loaded(table, load, now)
-                if len(job.loads) == 1 and table.cost.learns:
+                if len(job.loads) == 1 and table.cost.learns and not cold:
                     self._learn(table, load.upto - load.after, now - job.started)
             if table.released is not None:
                 self._put(table)
@@ -248,7 +254,7 @@ class Scheduler:
     def _launch(self, table: Table, track: int, now: float) -> Job:
         if self._algorithm.looks_ahead:
             table = self._algorithm.instead(table, now)
-        together = worth_joining(table) if table.siblings else [table]
+        together = worth_joining(table, self.settings.chop) if table.siblings else [table]
         expected = table.seconds if len(together) == 1 else joint_seconds(together)
         self._jobs += 1
         job = Job(self._jobs, track, tuple([self._load(one) for one in together]), now, expected)
@@ -291,11 +297,10 @@ class Scheduler:
         table.freshness = safe = load.upto
         if table.is_base:
             safe -= table.lateness
-            batches = table.batches
-            for _ in range(table.loading):
-                promised = batches.popleft()[1]
+            for _, promised in table.batches[: table.loading]:
                 if promised > safe:
                     safe = promised
+            del table.batches[: table.loading]
             table.loading = 0
         elif table.released is None:
             table.available = safe  # a driver may end a view's job earlier, where its sources' partitions end
@@ -327,6 +332,18 @@ class Scheduler:
         table.alpha, table.beta = table.cost.values()
         if significant(table.shared_s, table.usual_seconds):
             self._stale_partition = True
+
+    def _learn_scan(self, job: Job, seconds: float) -> None:
+        """What one job for several tables saved."""
+        tables = [self.tables[load.table] for load in job.loads if load.table in self.tables]
+        if len(tables) == len(job.loads):
+            alone = [
+                table.alpha + table.beta * (load.upto - load.after)
+                for table, load in zip(tables, job.loads, strict=True)
+            ]
+            share = saved_share(alone, seconds)
+            for table in tables:
+                table.scan.observe(share)
 
     def _put(self, table: Table) -> None:
         """Its released job waits, or moves in the queue because it changed."""
@@ -434,9 +451,9 @@ class Scheduler:
             table.shared_s = table.usual_seconds
             table.siblings = []
         for reading in by_sources.values():
-            if len(reading) > 1 and any(table.spec.scan_share for table in reading):
+            if settings.together and len(reading) > 1 and any(table.spec.scan_share != 0 for table in reading):
                 for table in reading:
-                    table.siblings = [other for other in reading if other is not table]
+                    table.siblings = reading
         self.partition = self._sharing.partition(tables, settings.tracks)
         self._stale_partition = False
         self.repartitions += 1
@@ -473,6 +490,11 @@ class Scheduler:
         now = self._clock(now)
         for table in self.tables.values():
             table.account(now)
+
+    @property
+    def algorithm(self) -> LocalAlgorithm:
+        """The local algorithm, with what it keeps of this schedule."""
+        return self._algorithm
 
     @property
     def running(self) -> list[Job]:

@@ -65,10 +65,9 @@ def describe(bound: Bound, conditions: Conditions, learnt: Mapping[str, Learnt] 
         if cost is None:
             assumed.append(plan.name)
         costs[plan.name] = cost or ASSUMED
-        hints = bound.workflow.nodes[plan.name].hints
         spec = replace(
             warehouse.tables[plan.name],
-            scan_share=(hints.scan_share or 0.0) if hints is not None else 0.0,
+            scan_share=warehouse.tables[plan.name].scan_share or 0.0,
             alpha_s=None if cost is None else cost.alpha_s,
             beta=None if cost is None else cost.beta,
         )

@@ -122,7 +122,7 @@ def simulate(
                 alone = alpha + beta * (upto - begin)
                 seconds += alone
                 if len(job.loads) > 1:  # one job for several tables scans what they share once
-                    scan = specs[table].scan_share * alone
+                    scan = (specs[table].scan_share or 0.0) * alone
                     scans += scan
                     longest = max(longest, scan)
             seconds = (seconds - scans + longest) * (spread + random())

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from engine.refresh.estimates import CostEstimate, PeriodEstimate
+from engine.refresh.estimates import CostEstimate, PeriodEstimate, ScanEstimate
 from engine.refresh.model import TableSpec
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ class Table:
         "alpha", "area", "available", "batches", "beta", "bound", "breaks", "broken_s", "chop", "cost", "dependents",
         "freshness", "gain", "group", "is_base", "job", "key", "lateness", "loading", "name", "next_arrival",
         "number", "peak", "period", "periods", "place", "priority", "punctuated", "released", "removed", "safe",
-        "shared_s", "siblings", "since", "sources", "spec", "updates", "weight",
+        "scan", "shared_s", "siblings", "since", "sources", "spec", "updates", "weight",
     )  # fmt: skip
 
     def __init__(self, spec: TableSpec, number: int, freshness: float, now: float) -> None:
@@ -32,7 +31,7 @@ class Table:
         self.is_base = spec.is_base
         self.sources: list[Table] = []
         self.dependents: list[Table] = []  # direct
-        self.siblings: list[Table] = []  # others that read the very same sources
+        self.siblings: list[Table] = []  # all that read the very same sources, where one job may be for several
         self.priority = spec.priority  # its own, by which its staleness weighs
         self.weight = spec.priority  # inherited, and gained when its bound is near: by which it is scheduled
         self.gain = 1.0
@@ -41,6 +40,7 @@ class Table:
         # What an update costs and how often one comes: as given, or as learnt so far.
         self.cost = CostEstimate(spec.alpha_s, spec.beta)
         self.alpha, self.beta = self.cost.values()
+        self.scan = ScanEstimate(spec.scan_share)
         self.periods = PeriodEstimate(spec.period_s if spec.is_base else None)
         self.period = NEVER  # set by the scheduler: of a derived table, its ancestors' longest
         self.shared_s = 0.0  # its E(P) when the tracks were last shared
@@ -49,7 +49,7 @@ class Table:
         self.freshness = freshness  # the largest timestamp in it
         self.safe = freshness  # no smaller timestamp can come any more, as far as it is loaded
         self.available = freshness  # what it would be were all loaded that waits
-        self.batches: deque[tuple[float, float]] = deque()  # of a base table: (largest timestamp, safe after it)
+        self.batches: list[tuple[float, float]] = []  # of a base table: (largest timestamp, safe after it)
         self.punctuated = -NEVER  # what the stream promised last
         self.loading = 0  # so many of its first batches are being loaded
         self.next_arrival = -NEVER  # when the next batch is expected

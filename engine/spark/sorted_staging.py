@@ -19,10 +19,11 @@ from pyspark.sql.types import StructType
 from engine.operators._sql import literal, plain, quoted
 from engine.plan.apply import Layout
 
+SORT_BASED = "spark.sql.execution.replaceHashWithSortAgg"
 SETTINGS = {
     # Spark does not rely on the order inside buckets unless it is told that each is one file.
     "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
-    "spark.sql.execution.replaceHashWithSortAgg": "true",  # a sort-based aggregate wherever its rows come in order
+    SORT_BASED: "true",  # a sort-based aggregate wherever its rows come in order
     # Two inputs that are divided by some of their keys in the same way can be joined as they are.
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
     # Sorting in front of an aggregate is what the plan asks for, not a mistake to be mended.
@@ -34,7 +35,8 @@ OPTIONS = {"parquet.block.size": str(ROW_GROUP_BYTES)}
 
 def in_order(frame: DataFrame, layout: Layout, parts: int) -> DataFrame:
     """Rows on their way from one activity to the next: those of the same first keys together, each part in order."""
-    return frame.repartition(parts, *_divided(layout)).sortWithinPartitions(*_keys(layout))
+    divided = frame.repartition(parts, *_divided(layout)) if layout.by else frame
+    return divided.sortWithinPartitions(*_keys(layout))
 
 
 def in_no_order(frame: DataFrame) -> DataFrame:

@@ -1,13 +1,16 @@
 """Update jobs on Spark: records of a stream into a base table, and what its sources hold into a view.
 
 An update is one small Spark job. What it reads comes from memory where it is small, each input is one partition, and
-so nothing is shuffled; its result is written beside the table and published by one line of the journal.
+so nothing is shuffled; its plan is kept for the next one; its result is written beside the table and published by one
+line of the journal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Thread, local
 from typing import Any
 
@@ -26,9 +29,13 @@ from engine.spark.compile import CountedRows, NodeBuilder
 from engine.spark.failures import NodeFailed, reason_of
 from engine.spark.session import activate
 from engine.spark.stream_feeds import FUTURE_S, Arrival, Feed
-from engine.spark.stream_store import DATA, Change, TableStore, Version, times_us
+from engine.spark.stream_plans import KeptPlans, Make, collect_anew
+from engine.spark.stream_store import DATA, Change, TableStore, Version, between, times_us
+from engine.spark.stream_together import one_result, parts
 
 SMALL_BYTES = 8 * 2**20  # more than this is read by Spark itself, not handed to it
+
+LOADED, BETWEEN, MERGED = "loaded", "between", "merged"  # kinds of plans that are kept
 
 BULK_ROWS = 50_000  # an update over more rows is worth compiling; below, Spark interprets its plan
 
@@ -39,6 +46,7 @@ _SETTINGS = {
     "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",  # a broadcast is a job of its own
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.ui.explainMode": "simple",  # Spark tells every plan to its listeners; nobody reads these at length
 }
 # Measured: a small update takes half the time where Spark makes no Java of its plan first.
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
@@ -75,6 +83,24 @@ class Updated:
     refused: Mapping[str, int] = field(default_factory=dict)  # by node: rows that left by a port nobody reads
 
 
+@dataclass(frozen=True)
+class _Way:
+    """A view's way to an edge."""
+
+    plan: TablePlan
+    before: Version
+    held: Mapping[str, Version]
+    edge: int
+    first: int | None  # of the sources' rows that it takes in
+    begin: int | None  # of its own rows, where they are made anew; None: all of them
+    old: pa.Table | None  # the groups that are there, of a view that merges
+
+    @property
+    def kind(self) -> str:
+        """Which of a view's plans it takes."""
+        return BETWEEN if self.old is None else MERGED
+
+
 class Updater:
     """Carries out the updates of a warehouse's tables in one Spark session."""
 
@@ -93,6 +119,7 @@ class Updater:
         self._sessions = [_session(spark, one) for one in settings]  # for small updates, and for bulky ones
         self._builders = [NodeBuilder(bound, session, place) for session in self._sessions]
         self._chosen = local()  # by the update that a thread carries out
+        self.kept = KeptPlans(self._sessions[0])
         self.schemas: dict[str, Any] = {}  # of tables and streams, as Spark has them
         self.arrow: dict[str, pa.Schema] = {}
         self._statics: dict[tuple[str, bool], DataFrame] = {}
@@ -158,11 +185,8 @@ class Updater:
         rows = None
         self._choose(sum(arrival.rows for arrival in batches))
         if batches:
-            raw = self.spark.createDataFrame(feed.read(batches)).coalesce(1)
-            stream = self.bound.operators[plan.stream]
-            if isinstance(stream, GeneratorStream):
-                raw = stream.computed(raw)
-            rows = self._through(plan, {plan.stream: raw}, counted).toArrow().cast(self.arrow[plan.name])
+            rows, counted = self._collect((plan.name, LOADED), {plan.stream: feed.read(batches)}, self._loading(plan))
+            rows = rows.cast(self.arrow[plan.name])
         times = [arrival.upto_us for arrival in batches if arrival.upto_us is not None]
         fresh = max([*times, *([before.fresh_us] if before.fresh_us is not None else [])], default=None)
         promised = [arrival.safe_us for arrival in arrivals if arrival.safe_us is not None]
@@ -196,36 +220,115 @@ class Updater:
         )
         return Updated(store.publish(change), written, too_late, _refused(counted))
 
+    def _loading(self, plan: TablePlan) -> Make:
+        """What becomes of a stream's records on their way into its table."""
+
+        def make(inputs: Mapping[str, DataFrame], counted: list[CountedRows]) -> DataFrame:
+            assert plan.stream is not None
+            raw, stream = inputs[plan.stream], self.bound.operators[plan.stream]
+            if isinstance(stream, GeneratorStream):
+                raw = stream.computed(raw)
+            return self._through(plan, {plan.stream: raw}, counted)
+
+        return make
+
     # -- a view
 
     def follow(self, plan: TablePlan, upto_us: int) -> Updated:
         """Bring a view up to an edge, or as near to it as its sources' buckets allow; nothing beyond it."""
+        way = self._way(plan, upto_us)
+        if way is None:
+            return Updated(self.stores[plan.name].version, 0)
+        self._choose(self._rows_of([way]))
+        inputs = {source: self._read(source, way.held[source], way.first, way.edge) for source in plan.sources}
+        if way.old is not None:
+            inputs[plan.name] = way.old
+        rows, counted = self._collect((plan.name, way.kind), inputs, partial(self._made, way))
+        return self._publish(way, rows, counted)
+
+    def follow_together(self, plans: Sequence[TablePlan], upto_us: int) -> Iterator[tuple[str, Updated]]:
+        """Bring views of the same sources up to an edge by one job, which reads these sources once.
+
+        Each is published by itself, and whole: a kill in between leaves the others as they were, and they follow later.
+        """
+        found = {plan.name: self._way(plan, upto_us) for plan in plans}
+        ways = [way for way in found.values() if way is not None]
+        alike = {(way.plan.sources, way.edge, tuple(version.number for version in way.held.values())) for way in ways}
+        if len(ways) < 2 or len(alike) > 1:  # somebody moved since the job was made
+            yield from ((plan.name, self.follow(plan, upto_us)) for plan in plans)
+            return
+        yield from ((name, Updated(self.stores[name].version, 0)) for name, way in found.items() if way is None)
+        self._choose(self._rows_of(ways))
+        spans = sorted({way.first for way in ways}, key=lambda first: -1 if first is None else first)
+        place = {way.plan.name: spans.index(way.first) for way in ways}
+
+        def make(inputs: Mapping[str, DataFrame], counted: list[CountedRows]) -> DataFrame:
+            frames = []
+            for way in ways:
+                name = way.plan.name
+                mine = {source: inputs[f"{source} {place[name]}"] for source in way.plan.sources}
+                if way.old is not None:
+                    mine[name] = inputs[f"{name} old"]
+                frames.append(self._made(way, mine, counted).select(*map(quoted, self.arrow[name].names)))
+            return one_result(frames)
+
+        with self._read_once(ways[0], spans) as inputs:
+            olds = {f"{way.plan.name} old": way.old for way in ways if way.old is not None}
+            key = tuple((way.plan.name, way.kind, place[way.plan.name]) for way in ways)
+            rows, counted = self._collect(key, {**inputs, **olds}, make)
+        names = [self.arrow[way.plan.name].names for way in ways]
+        for number, (way, part) in enumerate(zip(ways, parts(rows, names), strict=True)):
+            yield way.plan.name, self._publish(way, part, [] if number else counted)
+
+    def _way(self, plan: TablePlan, upto_us: int) -> _Way | None:
+        """How a view gets to an edge; None where it is there."""
         store = self.stores[plan.name]
         before = store.version
         held = {source: self.stores[source].version for source in plan.sources}
         edge = self.edge(plan, held, upto_us)
-        if edge is None or (before.fresh_us is not None and edge <= before.fresh_us):
-            return Updated(before, 0)
-        column, width = plan.operator.time_column, plan.partition_us
         after = before.fresh_us
-        counted: list[CountedRows] = []
-        first = None if after is None else after + 1 if plan.follow is not Follow.RECOMPUTE else after // width * width
-        files = [self.stores[source].files_between(first, edge, held[source]) for source in plan.sources]
-        self._choose(sum(file.rows for some in files for file in some))
-        if plan.follow is Follow.APPEND:
-            rows = self._between(plan, held, None if after is None else after + 1, edge, counted)
-            add, drop = store.compacted(store.stage(rows))
-        else:
-            begin = None if after is None else after // width * width
-            if plan.follow is Follow.MERGE:
-                rows = self._merged(plan, held, after, begin, edge, counted)
-            else:
-                rows = self._between(plan, held, begin, edge, counted)
-            drop = [file.name for file in store.files_between(begin, None, before)]
-            add = store.stage(rows)
+        if edge is None or (after is not None and edge <= after):
+            return None
+        begin = None if after is None else after // plan.partition_us * plan.partition_us
+        first = begin if plan.follow is Follow.RECOMPUTE or after is None else after + 1
+        old = store.read(begin, None) if plan.follow is Follow.MERGE and begin is not None else None
+        return _Way(plan, before, held, edge, first, begin, old if old is not None and old.num_rows else None)
+
+    def _rows_of(self, ways: Sequence[_Way]) -> int:
+        """How many rows the widest of these ways reads at most."""
+        return max(
+            sum(
+                file.rows
+                for source, version in way.held.items()
+                for file in self.stores[source].files_between(way.first, way.edge, version)
+            )
+            for way in ways
+        )
+
+    def _made(self, way: _Way, inputs: Mapping[str, DataFrame], counted: list[CountedRows]) -> DataFrame:
+        """The view over its sources' rows; where it merges, with the groups that are there, by its second step."""
+        plan = way.plan
+        new = self._through(plan, {source: inputs[source] for source in plan.sources}, counted)
+        if way.old is None:
+            return new
+        assert plan.merge is not None
+        both = new.unionByName(inputs[plan.name]).coalesce(1)
+        aggregates = [F.expr(item.expression).alias(item.name) for item in plan.merge.aggregates]
+        return both.groupBy(*[quoted(name) for name in plan.merge.group]).agg(*aggregates)
+
+    def _publish(self, way: _Way, rows: pa.Table, counted: Sequence[CountedRows]) -> Updated:
+        plan, store = way.plan, self.stores[way.plan.name]
+        rows = rows.select(self.arrow[plan.name].names).cast(self.arrow[plan.name])
+        column = plan.operator.time_column
         if pc.any(pc.is_null(rows.column(column))).as_py():
             raise NodeFailed(plan.name, f"`{column}` is empty in some rows; a table has no place for them")
-        return Updated(store.publish(Change(edge, edge, add, drop)), rows.num_rows, refused=_refused(counted))
+        if plan.follow is Follow.APPEND:
+            add, drop = store.compacted(store.stage(rows))
+        else:
+            drop = [file.name for file in store.files_between(way.begin, None, way.before)]
+            add = store.stage(rows)
+        version = store.publish(Change(way.edge, way.edge, add, drop))
+        return Updated(version, rows.num_rows, refused=_refused(counted))
 
     def edge(self, plan: TablePlan, held: Mapping[str, Version], upto_us: int) -> int | None:
         """The safe trailing edge of a view's sources (section 2.2), where all of them can be cut off.
@@ -247,49 +350,48 @@ class Updater:
                 return edge
             edge = min(cuts)
 
-    def _between(
-        self, plan: TablePlan, held: Mapping[str, Version], first: int | None, last: int, counted: list[CountedRows]
-    ) -> pa.Table:
-        """The view over its sources' rows of a span."""
-        inputs = {source: self._frame(source, held[source], first, last) for source in plan.sources}
-        return self._through(plan, inputs, counted).toArrow().cast(self.arrow[plan.name])
-
-    def _merged(
-        self,
-        plan: TablePlan,
-        held: Mapping[str, Version],
-        after: int | None,
-        begin: int | None,
-        edge: int,
-        counted: list[CountedRows],
-    ) -> pa.Table:
-        """The groups that are there and those of the new rows, made one by the second step of the aggregate."""
-        first = None if after is None else after + 1
-        old = None if begin is None else self.stores[plan.name].read(begin, None)
-        if old is None or not old.num_rows:
-            return self._between(plan, held, first, edge, counted)
-        assert plan.merge is not None
-        inputs = {source: self._frame(source, held[source], first, edge) for source in plan.sources}
-        both = self._through(plan, inputs, counted).unionByName(self.spark.createDataFrame(old)).coalesce(1)
-        aggregates = [F.expr(item.expression).alias(item.name) for item in plan.merge.aggregates]
-        merged = both.groupBy(*[quoted(name) for name in plan.merge.group]).agg(*aggregates)
-        return merged.toArrow().select(self.arrow[plan.name].names).cast(self.arrow[plan.name])
-
-    def _frame(self, source: str, version: Version, first: int | None, last: int) -> DataFrame:
-        """The rows of a source's version with times of a span, as one partition."""
+    def _read(self, source: str, version: Version, first: int | None, last: int) -> pa.Table | DataFrame:
+        """The rows of a source's version with times of a span; Spark reads them by itself where they are many."""
         store, column = self.stores[source], self.plans[source].operator.time_column
         files = store.files_between(first, last, version)
         if sum(file.bytes for file in files) <= SMALL_BYTES:
             rows = store.read(first, last, version)
-            if rows is None or not rows.num_rows:
-                return self.spark.createDataFrame([], self.schemas[source]).coalesce(1)
-            return self.spark.createDataFrame(rows).coalesce(1)
+            return self.arrow[source].empty_table() if rows is None else rows
         paths = [str(store.folder / DATA / file.name) for file in files]
         frame = self.spark.read.schema(self.schemas[source]).parquet(*paths)
-        conditions = [f"{quoted(column)} <= timestamp_micros({last})"]
-        if first is not None:
-            conditions.append(f"{quoted(column)} >= timestamp_micros({first})")
-        return frame.where(" AND ".join(conditions)).coalesce(1)
+        return _after(frame, column, first).where(f"{quoted(column)} <= timestamp_micros({last})").coalesce(1)
+
+    @contextlib.contextmanager
+    def _read_once(self, way: _Way, spans: Sequence[int | None]) -> Iterator[dict[str, pa.Table | DataFrame]]:
+        """The sources' rows for several views: read once from where the first span begins, and cut for the others."""
+        inputs: dict[str, pa.Table | DataFrame] = {}
+        scans: list[DataFrame] = []
+        try:
+            for source in way.plan.sources:
+                column = self.plans[source].operator.time_column
+                widest = self._read(source, way.held[source], spans[0], way.edge)
+                if isinstance(widest, DataFrame):
+                    widest = widest.persist()
+                    scans.append(widest)
+                for number, first in enumerate(spans):
+                    if isinstance(widest, DataFrame):
+                        inputs[f"{source} {number}"] = _after(widest, column, first) if number else widest
+                    else:
+                        inputs[f"{source} {number}"] = between(widest, column, first, None) if number else widest
+            yield inputs
+        finally:
+            for scan in scans:
+                scan.unpersist()
+
+    def _collect(
+        self, key: Hashable, inputs: Mapping[str, pa.Table | DataFrame], make: Make
+    ) -> tuple[pa.Table, list[CountedRows]]:
+        """The rows of a plan over its inputs, and what was counted on the way."""
+        rows = {name: one for name, one in inputs.items() if isinstance(one, pa.Table)}
+        frames = {name: one for name, one in inputs.items() if isinstance(one, DataFrame)}
+        if frames or self._bulky:
+            return collect_anew(self.spark, rows, make, frames)
+        return self.kept.collect(key, rows, make)
 
     # -- the graph
 
@@ -310,6 +412,11 @@ class Updater:
             return port_frame(built[node], port)
         except Exception as error:
             raise NodeFailed(node, reason_of(error)) from error
+
+
+def _after(frame: DataFrame, column: str, first: int | None) -> DataFrame:
+    """The rows of a frame from a time on."""
+    return frame if first is None else frame.where(f"{quoted(column)} >= timestamp_micros({first})")
 
 
 def _refused(counted: Sequence[CountedRows]) -> dict[str, int]:

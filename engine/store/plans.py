@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.errors import BadInput, PapilioError
 from engine.model.binding import Bound
-from engine.model.physical import HashBased, HashJoin, SortBased
+from engine.model.physical import (
+    NO_ORDER,
+    BroadcastJoin,
+    HashBased,
+    HashJoin,
+    Implementation,
+    SortBased,
+    SortMergeJoin,
+    Work,
+)
 from engine.plan.apply import BEST, NONE, Applied, applied
 from engine.plan.constraints import Constraints, constraints, implementations
-from engine.plan.costs import CostModel, MeasuredCosts, cost_model, units
+from engine.plan.costs import CostModel, MeasuredCosts, cost_model, cost_of, units
 from engine.plan.explain import as_dict
 from engine.plan.graph import Activity, Graph, Offered, Recordset, graph_of
 from engine.plan.planner import Ranking, TooLarge, only, rank
@@ -21,7 +31,7 @@ from engine.store.prices import kept_prices
 from engine.store.statistics import known_rows
 
 # What the best plan of a run may do. A signature, a pin or a ban in the file is taken at its word.
-SORTERS_SHARE = 0.8  # sorters must promise at least so small a share of the costs without them
+PROMISED = 0.8  # what Spark would not do by itself must promise at least so small a share of the costs
 FEW_GROUPS = 1_000  # rows divided by fewer values than that leave tasks idle
 HASHED_ROWS = 2_000_000  # in a hash join's table
 MOST_NODES = 2_000  # a larger workflow is left to Spark
@@ -116,8 +126,8 @@ def _best(bound: Bound, rows: Rows, model: CostModel, sorters: bool) -> RunPlan:
     while True:
         graph = graph_of(bound, rows, sortable, on_spark=True)
         if not limited:
-            graph = _hashing(graph, chosen)
-        asked = constraints(bans=_not_unasked(graph, bound), planning=bound.workflow.plan)
+            graph = _hashing(graph, model, certain if sorters else set(), chosen)
+        asked = constraints(bans=_not_unasked(graph, bound, model), planning=bound.workflow.plan)
         ranking = rank(graph, model, asked, 1)
         few = _few_groups(graph, ranking.best)
         if not few:
@@ -143,17 +153,32 @@ def has_choice(graph: Graph, node: str) -> bool:
     return len(implementations(graph.activity(node))) > 1
 
 
-def _hashing(graph: Graph, chosen: set[str]) -> Graph:
-    """Groups are not sorted for their own sake where Spark can hash them, unless a person has chosen for the node."""
+def _hashing(graph: Graph, model: CostModel, certain: set[str], chosen: set[str]) -> Graph:
+    """Groups are sorted for their own sake, where Spark can hash them, only if that promises much.
+
+    Their number must be certain, for few groups are hashed in no time. What a person has chosen for stays as it is.
+    """
     nodes: dict[str, Recordset | Activity] = {}
     for id_, node in graph.nodes.items():
         if isinstance(node, Activity) and id_ not in chosen:
             ways = node.physical.implementations
-            if any(isinstance(way, HashBased) for way in ways):
-                ways = tuple(replace(way, sorts=False) if isinstance(way, SortBased) else way for way in ways)
+            rows = tuple(edge.rows for edge in graph.incoming[id_])
+            work = Work(rows, node.rows_out, (NO_ORDER,) * len(rows))
+            hashed = [cost_of(model, way.fit(work).steps) for way in ways if isinstance(way, HashBased)]
+            if hashed:
+                dearest = PROMISED * min(hashed) if id_ in certain else 0.0
+                ways = tuple(_sorting(way, work, model, dearest) for way in ways)
                 node = replace(node, physical=replace(node.physical, implementations=ways))
         nodes[id_] = node
     return Graph(nodes, graph.edges)
+
+
+def _sorting(way: Implementation, work: Work, model: CostModel, dearest: float) -> Implementation:
+    """An implementation that sorts only if it costs so much at most."""
+    if not isinstance(way, SortBased):
+        return way
+    fit = way.fit(work)
+    return replace(way, sorts=fit is not None and cost_of(model, fit.steps) <= dearest)
 
 
 def _worth_it(ranking: Ranking, graph: Graph, model: CostModel, asked: Constraints) -> Ranking:
@@ -162,7 +187,7 @@ def _worth_it(ranking: Ranking, graph: Graph, model: CostModel, asked: Constrain
         without = rank(graph, model, asked, 1, offered=Offered.NONE)
     except BadInput:
         return ranking  # what was pinned needs them
-    return ranking if differing(ranking) <= SORTERS_SHARE * differing(without) else without
+    return ranking if differing(ranking) <= PROMISED * differing(without) else without
 
 
 def differing(ranking: Ranking) -> int:
@@ -187,10 +212,11 @@ def _few_groups(graph: Graph, plan: Plan) -> set[str]:
     return found
 
 
-def _not_unasked(graph: Graph, bound: Bound) -> list[tuple[str, str]]:
-    """What is never chosen unless a person pins it, for with more rows than were counted on it does not end well.
+def _not_unasked(graph: Graph, bound: Bound, model: CostModel) -> list[tuple[str, str]]:
+    """What is never chosen unless a person pins it, each only where the activity can be carried out otherwise.
 
-    Nested loops, and large hash tables; each only where the activity can be carried out otherwise.
+    Nested loops and large hash tables, which with more rows than were counted on do not end well; and sorting or
+    dividing both sides of a join whose second is small enough for Spark to broadcast it, unless that promises much.
     """
     pinned = bound.workflow.plan.pin if bound.workflow.plan is not None else {}
     bans = []
@@ -206,7 +232,20 @@ def _not_unasked(graph: Graph, bound: Bound) -> list[tuple[str, str]]:
             inputs = [edge.rows for edge in graph.incoming[node]]
             if (min(inputs) if hashed.passing is None else inputs[-1]) > HASHED_ROWS:
                 bans.append((node, "HJ"))
+        bans += [(node, name) for name in _little_better(activity, graph, model)]
     return bans
+
+
+def _little_better(activity: Activity, graph: Graph, model: CostModel) -> list[str]:
+    """The joins that promise little beside a broadcast that is possible."""
+    rows = tuple(edge.rows for edge in graph.incoming[activity.id])
+    work = Work(rows, activity.rows_out, (NO_ORDER,) * len(rows))
+    fits = {way.name: way.fit(work) for way in activity.physical.implementations if isinstance(way, _JOINS)}
+    costs = {name: cost_of(model, fit.steps) for name, fit in fits.items() if fit is not None}
+    return [name for name, cost in costs.items() if name != "BJ" and cost > PROMISED * costs.get("BJ", math.inf)]
+
+
+_JOINS = (BroadcastJoin, HashJoin, SortMergeJoin)
 
 
 def vouched(bound: Bound, rows: Rows) -> set[str]:

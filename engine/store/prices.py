@@ -27,14 +27,18 @@ def read_prices(file: Path) -> dict[str, Any]:
         found = json.loads(read_text(file))
     except ValueError as error:
         raise BadInput(f"{file}: {error}") from None
-    if not isinstance(found, dict):
+    prices = found.get("prices", found) if isinstance(found, dict) else None  # with what is known of them, or alone
+    if not isinstance(prices, dict):
         raise BadInput(f"{file}: steps with their prices are expected")
-    return found
+    return prices
 
 
-def keep_prices(prices: Mapping[str, float], folder: Path | None = None) -> Path:
-    """Write prices down: into Papilio's home, where every planning with measured costs takes them from, or a folder."""
+def keep_prices(prices: Mapping[str, float], folder: Path | None = None, **known: Any) -> Path:
+    """Write prices down: into Papilio's home, where every planning with measured costs takes them from, or a folder.
+
+    `known`: how they were measured, when and where.
+    """
     file = (folder or papilio_home()) / FILE
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(dict(prices), indent=2) + "\n", encoding="utf-8")
+    file.write_text(json.dumps({**known, "prices": dict(prices)}, indent=2) + "\n", encoding="utf-8")
     return file

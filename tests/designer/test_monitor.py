@@ -302,6 +302,19 @@ def replayed(window: MainWindow, runs: dict[str, Path], policy: str = "rr") -> C
     return view
 
 
+def test_a_streaming_run_is_shown_by_the_staleness_of_its_tables(
+    window: MainWindow, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    started = {**logged(runs["rr"], "run-started")[0], "granularity": "streaming"}
+    stale = TableStaleness(time=started["time"], table="view", staleness=5.0, bound=9.0)
+    log = tmp_path / "events.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in (started, stale.as_dict())))
+    window.monitor.open(str(log))
+    assert window.docks["staleness"].isVisible()
+    assert window.docks["activity"].isVisible()
+    assert not window.docks["memory"].isVisible()
+
+
 def test_a_run_is_replayed_on_the_canvas_and_in_the_panels(window: MainWindow, runs: dict[str, Path]) -> None:
     view = replayed(window, runs)
     monitor = window.monitor

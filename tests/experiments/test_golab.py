@@ -11,6 +11,7 @@ from engine.experiments import bench, bench_refresh, golab
 from engine.experiments.experiment import Options, Verdict, find, names
 from engine.experiments.golab import JOBS, PLAIN, Case, JobClass, lateness
 from engine.experiments.golab_heterogeneous import JOB_CLASSES
+from engine.refresh.algorithms.max_benefit_lookahead import MaxBenefitLookahead
 from engine.refresh.inheritance import Inheritance
 from engine.refresh.scheduler import Settings
 from engine.refresh.simulator import simulate
@@ -52,6 +53,17 @@ def test_priorities_that_are_known_keep_what_matters_fresh() -> None:
         case, [PLAIN, *(replace(PLAIN, policy=name) for name in ("edf", "random"))], 1, EVENTS
     )
     assert known - 1 < 0.5 * (min(edf, chance) - 1)
+
+
+def test_looking_ahead_chooses_the_same_job_where_jobs_are_alike_and_another_where_short_ones_matter_more() -> None:
+    def others(*classes: JobClass) -> float:
+        world = Case(classes, 1.0).world(seed=1)
+        algorithm = simulate(world, replace(PLAIN, policy="max-benefit-lookahead"), events=EVENTS).scheduler.algorithm
+        assert isinstance(algorithm, MaxBenefitLookahead)
+        return algorithm.others / algorithm.choices
+
+    assert others(JobClass(JOBS)) == 0
+    assert 0.01 < others(JobClass(JOBS // 2), JobClass(JOBS // 2, (10.0,))) < 0.2
 
 
 def test_without_inheritance_base_tables_starve() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.experiments.stream_load import TABLES, Load, _next_rate, described, utilization
+from engine.experiments.stream_load import TABLES, Load, described, next_rate, utilization
 from engine.partition.tables import Follow, tables_of
 from engine.refresh.described import warehouse_of
 
@@ -25,7 +25,7 @@ def test_it_has_thirty_tables_in_three_hierarchies(tmp_path, fast):
 
 
 def test_the_load_is_found_on_the_line_through_the_last_tries():
-    assert _next_rate([(1000.0, 0.1)], 0.4) == 4000.0
-    assert _next_rate([(1000.0, 0.2), (4000.0, 0.3)], 0.4) == pytest.approx(7000.0)
+    assert next_rate([(1000.0, 0.1)], 0.4) == 4000.0
+    assert next_rate([(1000.0, 0.2), (4000.0, 0.3)], 0.4) == pytest.approx(7000.0)
     costs = {"fast_0": 0.1, "fast_1": 0.1, "slow_0": 3.0, "bulk_0": 6.0}
     assert utilization(Load(4, 30.0, 1.0), costs, 2) == pytest.approx((0.1, 0.15))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +14,7 @@ from engine.model.physical import (
     Order,
     Passing,
     Physical,
+    SortBased,
     Step,
     Work,
     arrangements,
@@ -173,10 +176,21 @@ def test_groups_leave_in_the_order_of_the_grouping_and_filters_change_none():
     assert fit.leaves == ordered_by("B", "C")
     fit = so.fit(Work((100,), 10, (ordered_by("C", "B", "A"),)))
     assert fit is not None
-    assert (fit.leaves, fit.steps) == (ordered_by("C", "B"), ((Step.SCAN, 100),))
+    assert (fit.leaves, fit.steps) == (ordered_by("C", "B"), ((Step.SCAN, 100), (Step.CLOSE, 10)))
     sorted_filter, plain = where("A").implementations
     assert sorted_filter.fit(Work((100,), 10, (ordered_by("B"),))) is None
     fit = plain.fit(Work((100,), 10, (ordered_by("B"),)))
     assert fit is not None
     assert fit.leaves == ordered_by("B")
     assert starts_with(fit.leaves, ordered_by("B"))
+
+
+def test_groups_that_come_whole_in_one_part_are_sorted_there_and_leave_in_that_order():
+    (so,) = group("B", "C").implementations
+    assert isinstance(so, SortBased)
+    by_parts = dataclasses.replace(so, by_parts=True, sorts=False)
+    fit = by_parts.fit(Work((100,), 10, ((Key("C", True), Key("A")),)))
+    assert fit is not None
+    assert fit.leaves == (Key("C", True), Key("B"))
+    assert fit.steps == ((Step.REORDER, 100), (Step.SCAN, 100), (Step.CLOSE, 10))
+    assert by_parts.fit(Work((100,), 10, (ordered_by("A", "B", "C"),))) is None  # divided by what is no part of them

@@ -28,7 +28,7 @@ from engine.refresh.live.warehouse import LiveSettings, LiveWarehouse
 from engine.refresh.scheduler import Settings
 from engine.spark.stream_store import LATE, published, published_files
 from tests.end_to_end.helpers import ROOT, answer, environment_for, papilio_here
-from tests.spark.streaming import FILE, SCRATCH, sorted_rows
+from tests.spark.streaming import FILE, SCRATCH, TOGETHER, TOGETHER_SCRATCH, sorted_rows
 
 FOLDER = """
 papilio: 1
@@ -200,6 +200,25 @@ def test_what_cannot_be_run_ends_with_2_and_is_told(tmp_path, old, new, told):
     assert (done.returncode, told in done.stderr, str(file) in done.stderr) == (2, True, True), done.stderr
 
 
+def test_a_table_that_has_no_place_is_told_before_spark_is_started(tmp_path):
+    file = tmp_path / "small.butterfly.yaml"
+    file.write_text(FILE.replace("nodes:", "roots: {here: ., far: /proc}\nnodes:").replace("out/pair", '"${far}/pair"'))
+    done = papilio_here("stream", "run", file, "--for", "1", home=tmp_path)
+    assert done.returncode == 2
+    assert f"{file}: node `pair`: the folder `/proc/pair` cannot be used: /proc: " in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--policy", "--sharing"])
+def test_an_unknown_policy_is_told_before_spark_is_started(tmp_path, option):
+    file = tmp_path / "small.butterfly.yaml"
+    file.write_text(FILE)
+    done = papilio_here("stream", "run", file, option, "max-benefits", "--for", "1", home=tmp_path)
+    assert done.returncode == 2
+    assert f"{option} max-benefits: there is no such" in done.stderr
+    assert "Spark" not in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_table_of_a_warehouse_is_not_run_or_exported_as_a_batch(tmp_path, spark):
     file = tmp_path / "small.butterfly.yaml"
     file.write_text(FILE)
@@ -239,7 +258,7 @@ def nothing_lost_or_repeated(home: Path) -> None:
         (n,) for n in range(40 * (click.position[0] + 1)) if n % 5 < 4
     )
     assert sale.rows + sale.late_rows == 20 * (sale.position[0] + 1)
-    for name, scratch in SCRATCH.items():
+    for name, scratch in TOGETHER_SCRATCH.items():
         edge = published(home / "out" / name).fresh_us
         if edge is None:
             continue
@@ -275,9 +294,10 @@ def test_ctrl_c_stops_after_the_running_jobs_and_a_second_one_at_once(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_kill_at_any_time_loses_nothing_and_repeats_nothing(tmp_path):
+@pytest.mark.parametrize("text", [FILE, TOGETHER], ids=["one by one", "together"])
+def test_a_kill_at_any_time_loses_nothing_and_repeats_nothing(tmp_path, text):
     file = tmp_path / "small.butterfly.yaml"
-    file.write_text(FILE)
+    file.write_text(text)
     chance = random.Random(5)
     for _ in range(4):
         before = version(tmp_path, "click")
@@ -290,5 +310,9 @@ def test_a_kill_at_any_time_loses_nothing_and_repeats_nothing(tmp_path):
     done = started(file, tmp_path, "--for", "8", "--json")
     output, errors = done.communicate(timeout=180)
     assert done.returncode == 0, errors
-    assert json.loads(output)["jobs"] > 0
+    told = json.loads(output)
+    assert told["jobs"] > 0
     nothing_lost_or_repeated(tmp_path)
+    jobs = [event for event in LogReader(Path(told["folder"]) / "events.jsonl") if isinstance(event, UpdateFinished)]
+    if text is TOGETHER:
+        assert any(len(job.tables) > 1 for job in jobs)

@@ -56,7 +56,7 @@ class Data:
         self.held[name] = []
         return TableSpec(
             name, sources, priority=pick([0.1, 1, 10]), alpha_s=1.0, beta=pick([0.0, 0.2]),
-            staleness_bound_s=pick([None, 9.0]), scan_share=pick([0.0, 0.6]),
+            staleness_bound_s=pick([None, 9.0]), scan_share=pick([0.0, 0.6, None]),
         )  # fmt: skip
 
     def arrive(self) -> None:

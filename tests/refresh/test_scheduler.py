@@ -193,6 +193,27 @@ def test_what_was_given_stays_and_the_rest_is_learnt() -> None:
     assert not CostEstimate(1.0, 0.1).learns
 
 
+def test_one_update_that_took_far_too_long_teaches_little() -> None:
+    estimate = CostEstimate(None, None)
+    for _ in range(20):
+        estimate.observe(1.0, 0.05)
+    estimate.observe(1.0, 5.0)  # the machine stood still
+    assert estimate.alpha + estimate.beta < 2 * 0.05
+    for _ in range(60):  # and what stays slow is believed
+        estimate.observe(1.0, 5.0)
+    assert estimate.alpha + estimate.beta == pytest.approx(5.0, rel=0.1)
+
+
+def test_the_first_update_in_a_process_is_cold_and_nothing_is_learnt_from_it() -> None:
+    scheduler = Scheduler(Warehouse([TableSpec("a", period_s=1.0)]), ONE, learnt={"a": Learnt(0.05, 0.0, 1.0, 9)})
+    expected = scheduler.tables["a"].usual_seconds
+    for number in range(3):
+        scheduler.arrive("a", 10.0 * number + 1, 10.0 * number + 1)
+        (job,) = scheduler.start(10.0 * number + 1)
+        scheduler.finish(job, job.started + (6.0 if number == 0 else 0.05), cold=number == 0)
+    assert scheduler.tables["a"].usual_seconds == pytest.approx(expected, rel=0.01)
+
+
 def test_a_period_is_learnt_when_it_is_not_given() -> None:
     estimate = PeriodEstimate(None)
     for at in (0.0, 9.0, 20.0, 30.0, 40.0):
@@ -274,6 +295,47 @@ def test_and_one_by_one_where_the_first_would_be_held_up() -> None:
     assert siblings(0.0).start(11.0)[0].tables == ("v0",)
     # v1 would bring 2/1.8 a second of its own, less than the 3/2 that v0 brings by itself.
     assert siblings(0.1).start(11.0)[0].tables == ("v0",)
+
+
+def unknown_scans(settings: Settings = ONE) -> Scheduler:
+    views = [TableSpec(f"v{number}", ("a",), alpha_s=1.0, beta=0.0, scan_share=None) for number in range(3)]
+    return Scheduler(Warehouse([base("a"), *views]), settings)
+
+
+def together(scheduler: Scheduler, number: int, seconds: float) -> tuple[str, ...]:
+    """A batch arrives and is loaded, then the first job of the views takes so long; the tables that it was for."""
+    at = 100.0 * number
+    scheduler.arrive("a", at, at)
+    (job,) = scheduler.start(at)
+    scheduler.finish(job, at + 1.0)
+    (job,) = scheduler.start(at + 1.0)
+    scheduler.finish(job, at + 1.0 + seconds)
+    for late in range(3):  # whoever was not in it
+        for other in scheduler.start(at + 50.0 + late):
+            scheduler.finish(other, at + 50.5 + late)
+    return job.tables
+
+
+def test_what_one_job_for_several_views_saves_is_learnt_from_such_jobs() -> None:
+    scheduler = unknown_scans()
+    assert together(scheduler, 1, 1.4) == ("v0", "v1", "v2")
+    # 3 s one by one and 1.4 s together: 0.8 of each is what they share.
+    assert scheduler.tables["v1"].scan.value == pytest.approx(0.8)
+    assert scheduler.tables["v1"].scan.value == scheduler.tables["v2"].scan.value
+    assert together(unknown_scans(replace(ONE, together=False)), 1, 1.0) == ("v0",)
+
+
+def test_and_it_is_given_up_where_one_job_proves_no_cheaper() -> None:
+    scheduler = unknown_scans()
+    assert together(scheduler, 1, 4.0) == ("v0", "v1", "v2")
+    assert together(scheduler, 2, 1.0) == ("v0",)
+
+
+def test_one_job_for_several_views_is_not_so_long_that_others_wait_for_it() -> None:
+    views = [TableSpec(f"v{number}", ("a",), alpha_s=1.0, beta=0.0, scan_share=0.2) for number in range(9)]
+    scheduler = Scheduler(Warehouse([base("a"), *views]), ONE)
+    # 0.2 and 0.8 for each: three of them take less than three times as long as one, four take more.
+    assert together(scheduler, 1, 2.6) == ("v0", "v1", "v2")
 
 
 def test_one_job_for_several_views_keeps_them_fresher_where_they_mostly_scan() -> None:

@@ -65,6 +65,33 @@ edges:
 - {from: per_pair, to: pair}
 """
 
+# The views over `click` by one job where they can be: each says that most of its update is the scan.
+TOGETHER = (
+    FILE.replace("  dear_click: {", "  dear_click: {hints: {scan_share: 0.9}, ")
+    .replace("  click_second: {", "  click_second: {hints: {scan_share: 0.9}, ")
+    .replace(
+        "  sale_bucket:",
+        "  again:\n"
+        "    operator: materialized_view\n"
+        "    settings: {group: [bucket, page], aggregates: [{name: clicks, expression: count(*)}]}\n"
+        "  click_again:\n"
+        "    operator: stream_table\n"
+        "    hints: {scan_share: 0.9}\n"
+        "    settings: {path: out/click_again, time_column: bucket, partition_s: 6}\n"
+        "  large: {operator: filter, settings: {condition: cost > 5}}\n"
+        "  large_click:\n"
+        "    operator: stream_table\n"
+        "    hints: {scan_share: 0.9}\n"
+        "    settings: {path: out/large_click, time_column: ts, partition_s: 2}\n"
+        "  sale_bucket:",
+    )
+    .replace(
+        "- {from: sale, to:",
+        "- {from: second, to: again}\n- {from: again, to: click_again}\n"
+        "- {from: click, to: large}\n- {from: large.match, to: large_click}\n- {from: sale, to:",
+    )
+)
+
 # Each view from scratch, over `click` and `sale` as of an edge. DuckDB, so another engine than the one under test.
 _SECOND = "SELECT date_trunc('second', ts) AS bucket, page, count(*) AS clicks, sum(cost) AS cost, max(cost) AS top FROM click GROUP BY ALL"
 _SALE = "SELECT date_trunc('second', ts) AS bucket, page, sum(amount) AS amount FROM sale GROUP BY ALL"
@@ -74,6 +101,13 @@ SCRATCH = {
     "sale_second": _SALE,
     "joined": f"SELECT c.*, s.amount FROM ({_SECOND}) c LEFT JOIN ({_SALE}) s USING (bucket, page)",
     "pair": f"SELECT to_timestamp(epoch_us(bucket) // 2000000 * 2) AS pair, sum(clicks) AS clicks FROM ({_SECOND}) GROUP BY ALL",
+}
+
+
+TOGETHER_SCRATCH = {
+    **SCRATCH,
+    "click_again": "SELECT date_trunc('second', ts) AS bucket, page, count(*) AS clicks FROM click GROUP BY ALL",
+    "large_click": "SELECT * FROM click WHERE cost > 5",
 }
 
 

@@ -146,6 +146,63 @@ def test_what_a_sorter_makes_is_used_and_told(run, spark, data, store, executed,
     assert record.summary["plan"]["signature"] == signature
 
 
+@pytest.mark.parametrize(
+    ("condition", "order"), [("A < 4000", "A"), ("A >= 196000", "A desc")], ids=["ascending", "descending"]
+)
+def test_a_sorted_filter_skips_most_of_the_rows_that_a_sorter_stored_for_it(
+    run, tmp_path, monkeypatch, condition, order
+):
+    rows = 200_000
+    with duckdb.connect() as database:
+        numbers = f"SELECT (i * 7919 % {rows})::INT AS A, uuid()::VARCHAR AS filler FROM range({rows}) t(i)"
+        database.execute(f"COPY ({numbers}) TO '{tmp_path}/r.parquet' (FORMAT parquet)")
+    document = {
+        "papilio": 1,
+        "name": "sorted_filter",
+        "roots": {"here": str(tmp_path)},
+        "nodes": {
+            "R": {
+                "operator": "parquet_source",
+                "settings": {"path": "${here}/r.parquet", "columns": {"A": "int", "filler": "string"}},
+                "hints": {"rows": rows},
+            },
+            "f": {"operator": "filter", "settings": {"condition": condition}, "hints": {"rows": 4_000}},
+            "T": {"operator": "parquet_target", "settings": {"path": "${here}/t"}},
+        },
+        "edges": [{"from": "R", "to": "f"}, {"from": "f.match", "to": "T"}],
+    }
+    scanned: list[int] = []
+    write = FileDelivery.write
+
+    def counting(self: FileDelivery, frame: Any) -> None:
+        scanned.append(_scanned(frame))
+        write(self, frame)
+
+    monkeypatch.setattr(FileDelivery, "write", counting)
+    answers = []
+    for plan in ("none", f"R.R!({order}).f.T"):
+        bound = bind(workflow_from(document, "sorted_filter"), catalogue())
+        bound.raise_errors()
+        summary = run(bound, plan)
+        assert summary["targets"]["T"]["rows"] == 4_000
+        answers.append(rows_in(bound))
+    assert answers[0] == answers[1]
+    assert scanned[0] == rows
+    assert scanned[1] < rows / 2
+
+
+def _scanned(frame: Any) -> int:
+    """The rows that leave the scan, before the filter looks at each."""
+    frame.collect()
+    nodes = [frame._jdf.queryExecution().executedPlan()]
+    while nodes:
+        node = nodes.pop()
+        if "Scan" in node.nodeName():
+            return int(node.metrics().apply("numOutputRows").value())
+        nodes += [node.children().apply(index) for index in range(node.children().size())]
+    raise AssertionError("no scan")
+
+
 def test_rows_that_travel_in_packs_have_implementations_but_no_sorters(run, data, tmp_path):
     from engine.errors import BadInput
     from engine.partition.granularity import Granularity

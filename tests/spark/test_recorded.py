@@ -53,11 +53,12 @@ def test_a_run_on_spark_is_recorded_as_its_summary_says(spark: SparkSession, tpc
     found = figures(recording)
     assert found.activations == summary["activations"]
     assert found.seconds == pytest.approx(summary["seconds"], abs=0.01)
-    assert found.max_bytes == summary["queue"]["max_bytes"]
+    assert (found.max_bytes, found.max_packs) == (summary["queue"]["max_bytes"], summary["queue"]["max_packs"])
+    assert found.avg_bytes == pytest.approx(summary["queue"]["avg_bytes"])
     logged = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
     shots = [event for event in logged if event["event"] == "queue-snapshot"]
-    seen = max(sum(held[2] for held in shot["queues"].values()) for shot in shots)
-    assert 0 < seen <= found.max_bytes, "a snapshot sees one moment, the run's own figure every one"
+    # The run sums up every moment, the snapshots only some.
+    assert 0 < max(sum(held[2] for held in shot["queues"].values()) for shot in shots) <= found.max_bytes
     assert max(largest(recording).values()) == max(held[2] for shot in shots for held in shot["queues"].values())
     turns = [event for event in logged if event["event"] == "unit-activated"]
     middle = turns[len(turns) // 2]["time"]

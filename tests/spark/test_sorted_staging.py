@@ -132,6 +132,14 @@ def test_rows_between_two_activities_are_divided_and_sorted_once(session, rows):
     assert joined.count() == rows.join(other, "A").count()
 
 
+def test_groups_that_are_whole_in_one_bucket_are_sorted_where_they_are(session, staged, rows):
+    frame = in_order(staged.read(session), Layout(ordered_by("A", "C"), 0), 4).groupBy("A", "C").sum("id")
+    assert "Exchange" not in executed(frame)
+    assert executed(frame).count("Sort [") == 1
+    assert "SortAggregate" in executed(frame)
+    assert sorted(frame.collect()) == sorted(rows.groupBy("A", "C").sum("id").collect())
+
+
 def test_a_descending_order_is_kept_in_the_files(session, rows, tmp_path):
     from pyarrow import parquet
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -11,10 +12,11 @@ import pytest
 
 from engine.operators.streams import MICROS
 from engine.partition.tables import Follow, tables_of
+from engine.spark import stream_update
 from engine.spark.stream_feeds import feed_of
 from engine.spark.stream_store import RecentRows, TableStore, between
-from engine.spark.stream_update import Updater
-from tests.spark.streaming import SCRATCH, bound_in, sorted_rows
+from engine.spark.stream_update import Updater, start_track
+from tests.spark.streaming import FILE, SCRATCH, TOGETHER, TOGETHER_SCRATCH, bound_in, sorted_rows
 
 BEGIN = 1_800_000_000.0
 
@@ -22,8 +24,8 @@ BEGIN = 1_800_000_000.0
 class Warehouse:
     """The small warehouse without a scheduler: a test says what is updated next."""
 
-    def __init__(self, folder: Path, spark) -> None:
-        self.bound = bound_in(folder)
+    def __init__(self, folder: Path, spark, text: str = FILE) -> None:
+        self.bound = bound_in(folder, text)
         self.plans = {plan.name: plan for plan in tables_of(self.bound)}
         recent = RecentRows()
         self.stores = {
@@ -63,7 +65,7 @@ class Warehouse:
             database.execute("SET TimeZone = 'UTC'")
             for base in ("click", "sale"):
                 database.register(base, between(self.rows(base), "ts", None, edge))
-            return sorted_rows(database.execute(SCRATCH[name]).fetchall())
+            return sorted_rows(database.execute(TOGETHER_SCRATCH[name]).fetchall())
 
     def published(self, name: str) -> list[tuple]:
         with duckdb.connect() as database:
@@ -121,4 +123,84 @@ def test_views_are_consistent_at_every_state_they_were_published_in(spark, tmp_p
 def test_views_are_consistent_in_many_random_orders(spark, tmp_path, seed):
     warehouse = Warehouse(tmp_path, spark)
     assert all(wander(warehouse, steps=250, seed=seed).values())
+    warehouse.close()
+
+
+def test_a_track_is_a_fair_pool_of_its_own(spark):
+    found = []
+    for number in range(2):
+        track = start_track(
+            spark, f"track-{number}", lambda: found.append(spark.sparkContext.getLocalProperty("spark.scheduler.pool"))
+        )
+        track.join(10)
+    assert found == ["track-0", "track-1"]
+    assert spark.sparkContext.getConf().get("spark.scheduler.mode") == "FAIR"
+
+
+# ---------------------------------------------------------------- one job for several views
+
+OVER_CLICK = ("large_click", "click_second", "click_again")  # one that appends, one that merges, one that is recomputed
+
+
+def together(warehouse: Warehouse, now: float) -> Iterator[str]:
+    """Update all views over `click` by one job; their names, as they are published."""
+    plans = [warehouse.plans[name] for name in OVER_CLICK]
+    for name, _ in warehouse.updater.follow_together(plans, round(now * MICROS)):
+        yield name
+
+
+def read_records(spark, jobs: list[int]) -> int:
+    """How many records the stages of some jobs read, by Spark's own count."""
+    status = spark.sparkContext._jsc.sc().statusStore()
+    stages = {
+        status.job(job).stageIds().apply(number) for job in jobs for number in range(status.job(job).stageIds().size())
+    }
+    return sum(status.lastStageAttempt(stage).inputRecords() for stage in stages)
+
+
+@pytest.mark.parametrize("small_bytes", [stream_update.SMALL_BYTES, 0], ids=["from memory", "from files"])
+def test_one_job_reads_a_source_once_for_all_views_over_it(spark, tmp_path, monkeypatch, small_bytes):
+    monkeypatch.setattr(stream_update, "SMALL_BYTES", small_bytes)
+    warehouse = Warehouse(tmp_path, spark, TOGETHER)
+    assert [warehouse.plans[name].follow for name in OVER_CLICK] == [Follow.APPEND, Follow.MERGE, Follow.RECOMPUTE]
+    now = BEGIN
+    for step in range(4):
+        now += (1.0, 2.4, 1.3, 5.0)[step]
+        warehouse.update("click", now)
+        group = f"together-{small_bytes}-{step}"
+        spark.sparkContext.setJobGroup(group, group)
+        assert sorted(together(warehouse, now)) == sorted(OVER_CLICK)
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        jobs = list(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+        assert len(jobs) == 1
+        for name in OVER_CLICK:
+            assert warehouse.published(name) == warehouse.scratch(name), f"{name} after {now - BEGIN:.1f} s"
+        if not small_bytes:
+            rows = warehouse.stores["click"].version.rows
+            # Each record once. What is read again from memory is counted by the block.
+            assert read_records(spark, jobs) <= rows + 2 * len(OVER_CLICK)
+    versions = [warehouse.stores[name].version.number for name in OVER_CLICK]
+    assert sorted(together(warehouse, now)) == sorted(OVER_CLICK)  # there is nothing new
+    assert [warehouse.stores[name].version.number for name in OVER_CLICK] == versions
+    warehouse.close()
+
+
+def test_a_kill_between_the_views_of_one_job_leaves_the_others_to_follow(spark, tmp_path):
+    warehouse = Warehouse(tmp_path, spark, TOGETHER)
+    warehouse.update("click", BEGIN + 3.0)
+    list(together(warehouse, BEGIN + 3.0))
+    warehouse.update("click", BEGIN + 6.5)
+    published = next(together(warehouse, BEGIN + 6.5))
+    warehouse.close()  # nothing more was written: as a kill would leave it
+    warehouse = Warehouse(tmp_path, spark, TOGETHER)
+    edges = {name: warehouse.stores[name].version.fresh_us for name in OVER_CLICK}
+    assert [name for name in OVER_CLICK if edges[name] == max(edges.values())] == [published]
+    for name in OVER_CLICK:
+        assert warehouse.published(name) == warehouse.scratch(name), name
+    # Those that are behind follow, and nothing is in any of them twice.
+    assert sorted(together(warehouse, BEGIN + 6.5)) == sorted(OVER_CLICK)
+    assert len({warehouse.stores[name].version.fresh_us for name in OVER_CLICK}) == 1
+    for name in OVER_CLICK:
+        assert warehouse.published(name) == warehouse.scratch(name), name
     warehouse.close()

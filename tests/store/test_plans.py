@@ -11,6 +11,7 @@ from engine.model.workflow import Hints, Planning
 from engine.operators import catalogue
 from engine.store import MetadataStore
 from engine.store.plans import plan_for_run, remember_plan
+from engine.store.prices import keep_prices
 from tests.end_to_end.helpers import WORKFLOWS
 from tests.plan.test_apply import fork
 from tests.plan.test_workflow import bound_of, node, source, target
@@ -106,3 +107,53 @@ def test_a_sorter_whose_rows_would_go_to_few_parts_is_not_taken(tmp_path):
     chosen = plan_for_run(bound, url=str(tmp_path / "store.db"))
     assert chosen is not None
     assert chosen.applied.staged == {}
+
+
+@pytest.fixture
+def prices(tmp_path, monkeypatch):
+    """Prices of this machine, so that choices do not depend on those that are shipped."""
+    monkeypatch.setenv("PAPILIO_HOME", str(tmp_path / "home"))
+    keep_prices({"scan": 0.2, "sort": 0.03, "group": 0.4, "form": 0.5, "gather": 1.2, "close": 0.5, "hash": 0.7})
+
+
+@pytest.mark.parametrize(
+    ("groups", "way"),
+    [(95_000, "SO"), (1_000, "HB"), (None, "HB")],
+    ids=["nearly as many groups as rows", "few groups", "nobody knows how many groups"],
+)
+def test_a_view_is_sorted_for_its_own_sake_only_where_it_is_known_to_be_fine(prices, tmp_path, groups, way):
+    hints = {"rows": groups} if groups else None
+    bound = bound_of(
+        {
+            "s": source(100_000),
+            "g": node("aggregate", hints, group=["a"], aggregates=[{"name": "n", "expression": "count(*)"}]),
+            "t": target("t"),
+        },
+        "s -> g", "g -> t",
+    )  # fmt: skip
+    store = str(tmp_path / "store.db")
+    chosen = plan_for_run(bound, url=store)
+    assert chosen is not None
+    assert chosen.signature == f"s.g@{way}.t"
+    assert [layout.by for layout in chosen.applied.passed.values()] == ([1] if way == "SO" else [])
+    in_packs = plan_for_run(bound, url=store, sorters=False)
+    assert in_packs is not None
+    assert in_packs.signature == "s.g@HB.t"  # rows that travel in packs are sorted by nobody
+
+
+def test_a_small_side_is_broadcast_unless_something_else_promises_much(prices, tmp_path):
+    def join(rows: int, small: int, out: int) -> str:
+        bound = bound_of(
+            {
+                "l": source(rows), "r": source(small, a="int"),
+                "j": node("join", {"rows": out}, keys=[{"left": "a"}], right_suffix="_2"), "t": target("t"),
+            },
+            "l -> j.left", "r -> j.right", "j -> t",
+        )  # fmt: skip
+        chosen = plan_for_run(bound, url=str(tmp_path / "store.db"))
+        assert chosen is not None
+        return str(chosen.applied.settings["j", "form"])
+
+    assert join(10_000, 40_000, 30_000) == "broadcast"  # a little dearer than sorting both, as the prices have it
+    assert join(1_000_000, 40_000, 1_000_000) == "broadcast"
+    assert join(1_000_000, 600_000, 1_000_000) != "broadcast"  # too large to be copied to every task

@@ -22,8 +22,15 @@ class MaxBenefitLookahead(MaxBenefit):
 
     def begin(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
+        self.choices = self.others = 0  # how often it chose, and how often another job than Max Benefit would have
 
     def instead(self, table: Table, now: float) -> Table:
+        chosen = self._chosen(table, now)
+        self.choices += 1
+        self.others += chosen is not table
+        return chosen
+
+    def _chosen(self, table: Table, now: float) -> Table:
         best, span = table.benefit, table.seconds
         chosen, highest = table, best
         small: list[Table] | None = None

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,8 @@ from engine.partition.tables import TablePlan, tables_of
 from engine.refresh.described import warehouse_of
 from engine.refresh.kept import first_event, keep, learnt_of, record_of
 from engine.refresh.live.warehouse import LiveSettings, LiveWarehouse
+from engine.refresh.local import algorithm_named
+from engine.refresh.partition import tracks_named
 from engine.spark.session import SparkSettings, close_session, open_session
 from engine.store.runs import also_to, new_run_id, run_folder
 
@@ -48,7 +51,7 @@ def launch_stream(
     """Run a streaming warehouse until it is stopped, and keep what is worth keeping. Returns the summary."""
     plans = tables_of(bound)
     warehouse_of(bound, plans)
-    _check(bound, plans)
+    _check(bound, plans, settings.live)
     started = datetime.now(UTC)
     run_id = new_run_id(started)
     folder = run_folder(settings.folder, run_id)
@@ -87,8 +90,10 @@ def launch_stream(
     return summary
 
 
-def _check(bound: Bound, plans: list[TablePlan]) -> None:
-    """What only a run looks at: streams can be reached, and tables have places of their own."""
+def _check(bound: Bound, plans: list[TablePlan], live: LiveSettings) -> None:
+    """What only a run looks at, before Spark is started: its policy, streams, and places for its tables."""
+    algorithm_named(live.schedule.policy)
+    tracks_named(live.schedule.sharing)
     place = bound.place(os.environ)
     problems = []
     for node, operator in bound.operators.items():
@@ -111,10 +116,24 @@ def _check(bound: Bound, plans: list[TablePlan]) -> None:
             problems.append((plan.name, f"`{home}` is a file; a table is a folder"))
         elif home.is_dir() and any(home.iterdir()) and not (home / "journal.jsonl").exists():
             problems.append((plan.name, f"`{home}` holds something else than a streaming table; name another folder"))
+        elif reason := _unusable(home):
+            problems.append((plan.name, f"the folder `{home}` cannot be used: {reason}"))
         homes[home] = plan.name
     if problems:
         file = bound.file or bound.name
         raise BadInput("\n".join(f"{file}: node `{node}`: {reason}" for node, reason in problems))
+
+
+def _unusable(home: Path) -> str | None:
+    """Why a table cannot be kept in a folder, or in one that has yet to be made."""
+    there = next(path for path in (home, *home.parents) if path.exists())
+    if not there.is_dir():
+        return f"`{there}` is a file"
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            return None
+    except OSError as error:
+        return f"{there}: {error.strerror}"
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from engine.events import EventLog, Remark, RowsRefused, TableStaleness, UpdateF
 from engine.model.binding import Bound
 from engine.operators.streams import MICROS, Stream
 from engine.partition.tables import TablePlan, tables_of
-from engine.refresh.described import spec_of, warehouse_of
+from engine.refresh.described import scan_share_of, spec_of, warehouse_of
 from engine.refresh.estimates import Learnt
 from engine.refresh.jobs import Job
 from engine.refresh.live.clock import Clock
@@ -30,7 +30,7 @@ from engine.refresh.scheduler import Scheduler, Settings
 from engine.spark.failures import NodeFailed, reason_of
 from engine.spark.stream_feeds import Arrival, Feed, feed_of
 from engine.spark.stream_store import RecentRows, TableStore, Version
-from engine.spark.stream_update import Updater, start_track
+from engine.spark.stream_update import Updated, Updater, start_track
 
 LONGEST_WAIT_S = 0.05  # so long at most until the streams are looked at again
 RETRIES = 3  # of a failing update, before the warehouse stops
@@ -97,6 +97,7 @@ class LiveWarehouse:
         self.jobs = 0
         self.rows = 0
         self.failures: dict[str, int] = {}
+        self._warm: set[str] = set()  # tables that were updated in this process: their first update takes far longer
         self._told_at = 0.0
         self._looked_at = 0.0
         self._changed_at = _changed(bound.file)
@@ -268,6 +269,8 @@ class LiveWarehouse:
         """A track: one job at a time."""
         while (task := tasks.get()) is not None:
             try:
+                if len(task.job.loads) > 1:
+                    self._update_together(task)
                 for load in task.job.loads:
                     if load.table not in task.versions:
                         self._update(task, load.table, load.upto)
@@ -275,12 +278,25 @@ class LiveWarehouse:
                 task.error = error
             self.done.put(task)
 
+    def _update_together(self, task: _Task) -> None:
+        """One job for all of them. Where one fails, none of those that are left is published: each goes by itself."""
+        plans = [task.updater.plans[load.table] for load in task.job.loads]
+        try:
+            for name, done in task.updater.follow_together(plans, round(task.job.loads[0].upto * MICROS)):
+                self._updated(task, name, done)
+        except Exception:
+            if self.aborted:
+                raise
+
     def _update(self, task: _Task, name: str, upto: float) -> None:
         plan = task.updater.plans[name]
         if plan.is_base:
             done = task.updater.load(plan, self.feeds[name], task.arrivals.get(name, []), self.clock())
         else:
             done = task.updater.follow(plan, round(upto * MICROS))
+        self._updated(task, name, done)
+
+    def _updated(self, task: _Task, name: str, done: Updated) -> None:
         task.rows += done.rows
         task.late += done.late
         for node, rows in done.refused.items():
@@ -303,7 +319,10 @@ class LiveWarehouse:
             for name, arrivals in task.arrivals.items():
                 if name not in task.versions:
                     self.waiting[name].extendleft(reversed(arrivals))
-        self.scheduler.finish(job, now, failed=error is not None)
+        cold = [name for name in names if name not in self._warm]
+        self.scheduler.finish(job, now, failed=error is not None, cold=bool(cold))
+        if error is None:
+            self._warm.update(cold)
         self.rows += task.rows
         self.log.add(
             UpdateFinished(
@@ -412,7 +431,7 @@ class LiveWarehouse:
             self._open_store(plan)
             updater.prepare_table(plan)
             self._open_feed(plan, now)
-            self.scheduler.add_table(spec_of(plan), now, self._freshness(plan))
+            self.scheduler.add_table(spec_of(plan, scan_share_of(bound, plan)), now, self._freshness(plan))
             self.log.add(Remark(message=f"table `{name}` joined", node=name))
 
     # -- what came of it
