@@ -11,6 +11,7 @@ from engine.experiments.ssb import generate_ssb
 from engine.experiments.ssb_queries import QUERIES, answer_in_sql, in_duckdb, in_spark_sql
 
 SCALE = 1.0
+WARM_ROUNDS = 3
 LIMIT = 1.10  # the share of Spark SQL's time that a dataflow may take
 
 
@@ -23,7 +24,7 @@ def benchmark(options: Options) -> Report:
     with contest(options) as here:
         here.report.facts["scale"] = scale
         for query in QUERIES:
-            here.hold(list(_entries(here, query, data)))
+            here.hold(list(_entries(here, query, data)), warm_rounds=WARM_ROUNDS)
         for query in QUERIES:
             here.at_most(
                 f"{_title(query)}: the dataflow takes at most {LIMIT:g} times as long as Spark SQL",

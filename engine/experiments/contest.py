@@ -21,6 +21,7 @@ import psutil
 
 import workflows
 from engine.errors import BadInput
+from engine.experiments.apart import Apart
 from engine.experiments.bench import Contender, Options, Report
 from engine.experiments.measure import watched
 from engine.partition.granularity import Granularity
@@ -59,6 +60,7 @@ class Contest:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.store = str(self.folder / "store.sqlite")
         self.report.facts |= {"cores": psutil.cpu_count() or 1, "rounds": self.options.rounds}
+        self._apart: list[Apart] = []
 
     # -- contenders
 
@@ -118,6 +120,18 @@ class Contest:
 
         return run
 
+    def apart(self, module: str, *arguments: object, environment: Mapping[str, str] | None = None) -> Apart:
+        """A module that answers from a process of its own, which ends with the contest."""
+        log = self.folder / f"apart-{len(self._apart)}.log"
+        made = Apart(f"engine.experiments.{module}", [str(one) for one in arguments], log, environment)
+        self._apart.append(made)
+        return made
+
+    def close(self) -> None:
+        """End the processes of those who run apart."""
+        for one in self._apart:
+            one.close()
+
     def skip(self, name: str, reason: str) -> None:
         """A contender that cannot take part; the report says why."""
         self.report.facts[name] = f"skipped: {reason}"
@@ -125,22 +139,25 @@ class Contest:
 
     # -- rounds
 
-    def hold(self, entries: Sequence[Entry], rounds: int | None = None, warm: int | None = None) -> None:
+    def hold(
+        self, entries: Sequence[Entry], rounds: int | None = None, warm: int | None = None, warm_rounds: int = 1
+    ) -> None:
         """Let all run in turn; one that fails is out, the others go on. Then compare what they wrote.
 
         `warm`: only so many run in the first round, which does not count. Enough where the others do the same work,
-        in another order, so that Java has nothing left to compile.
+        in another order, so that Java has nothing left to compile. `warm_rounds`: so many do not count; where a round
+        takes a second or two, Java is not done compiling after one.
         """
         rounds = rounds or self.options.rounds
         for entry in entries:
             self.report.contenders.setdefault(entry.name, Contender())
         answers: dict[str, dict[str, Any]] = {}
-        for number in range(rounds + 1):
-            for entry in _turned(entries, number) if number else entries[:warm]:
+        for number in range(1 - warm_rounds, rounds + 1):
+            for entry in _turned(entries, number) if number > 0 else entries[:warm]:
                 contender = self.report.contenders[entry.name]
                 if contender.failed:
                     continue
-                self.options.say(f"{f'round {number} of {rounds}' if number else 'warm-up'}: {entry.name}")
+                self.options.say(f"{f'round {number} of {rounds}' if number > 0 else 'warm-up'}: {entry.name}")
                 try:
                     found = self._one_round(entry, contender, counts=number > 0, last=number == rounds)
                 except Exception as error:
@@ -223,15 +240,16 @@ def _turned(entries: Sequence[Entry], by: int) -> list[Entry]:
 def contest(options: Options) -> Iterator[Contest]:
     """A contest on the session that is open already, or on one of its own."""
     if options.spark is not None:
-        with _names_given_back(options.spark):
-            yield Contest(options, options.spark)
+        with _names_given_back(options.spark), contextlib.closing(Contest(options, options.spark)) as here:
+            yield here
         return
     from engine.spark.session import SparkSettings, close_session, open_session
 
     options.say("starting Spark")
     spark = open_session(SparkSettings(log=_spark_log(options.folder)))
     try:
-        yield Contest(options, spark)
+        with contextlib.closing(Contest(options, spark)) as here:
+            yield here
     finally:
         close_session(spark)
 

@@ -214,6 +214,7 @@ class BuildTools:
     exported script is what the engine runs. `build` uses only the DataFrame API, names and literals.
     """
 
+    ahead: Any = None  # what `prepare` gave, where it was asked
     spark: Any  # the session
     functions: Any  # pyspark.sql.functions
     window: Any  # pyspark.sql.Window
@@ -329,6 +330,13 @@ class Operator(BaseModel):
         return 0.1 if self.category is Category.BLOCKING else 0.5
 
     # -- Spark
+
+    def prepare(self, tools: BuildTools) -> Any:
+        """What of the plan needs none of the inputs, for `build` to find as `tools.ahead`; None where there is none.
+
+        A run builds it while the nodes in front of this one are built.
+        """
+        return None
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         """The plan: DataFrames in, DataFrames out."""

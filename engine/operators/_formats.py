@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.model.types import UNKNOWN, Schema
-from engine.operators._parquet_footer import read_footer
+from engine.operators._parquet_footer import read_footer, read_rows
 
 SAMPLE_LINES = 1000  # of a JSON file, from which its columns are told
 FOOTERS = 500  # how many files' own schemas are compared with each other
@@ -339,7 +339,7 @@ def parquet_columns(file: Path) -> Schema:
     """The columns of a Parquet file as Spark would give them, from its footer."""
     footer = read_footer(file)
     known = footer and (_noted_columns(footer.notes) or footer.columns)
-    return known or arrow_parquet_columns(file)
+    return dict(known) if known else arrow_parquet_columns(file)
 
 
 def arrow_parquet_columns(file: Path) -> Schema:
@@ -376,9 +376,9 @@ def orc_columns(file: Path) -> Schema:
 
 def count_parquet_rows(file: Path) -> int:
     """How many rows a Parquet file has, from its footer."""
-    footer = read_footer(file)
-    if footer is not None:
-        return footer.rows
+    rows = read_rows(file)
+    if rows is not None:
+        return rows
     from pyarrow import parquet
 
     return int(parquet.read_metadata(file).num_rows)

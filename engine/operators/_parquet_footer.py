@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import os
 import struct
+import time
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 MAX_BYTES = 128 * 1024  # of a longer footer (many row groups) pyarrow is quicker, its loading included
 _TAIL = 8 * 1024  # most footers of a few columns are shorter, and read in one go
 _MAX_DEPTH = 32
+_SETTLED_NS = 2_000_000_000  # a file written again within a tick of its clock could not be told from what it was
 
 
 class Footer(NamedTuple):
@@ -34,22 +37,53 @@ _NOT_UNDERSTOOD = (_Unknown, LookupError, TypeError, ValueError, AttributeError,
 
 
 def read_footer(file: Path) -> Footer | None:
-    """The footer of a file; None where pyarrow must be asked."""
+    """The footer of a file; None where pyarrow must be asked. A run asks several times: it is read once."""
+    status = file.stat()
+    read = _footer if time.time_ns() - status.st_mtime_ns > _SETTLED_NS else _footer.__wrapped__
+    return read(file, status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+@lru_cache(maxsize=256)
+def _footer(file: Path, size: int, mtime_ns: int, inode: int) -> Footer | None:
     try:
-        with file.open("rb") as opened:
-            size = opened.seek(0, os.SEEK_END)
-            opened.seek(max(0, size - _TAIL))
-            tail = opened.read()
-            length = int.from_bytes(tail[-8:-4], "little")
-            if tail[-4:] != b"PAR1" or not 0 < length <= min(MAX_BYTES, size - 12):
-                return None
-            if length + 8 > len(tail):
-                opened.seek(size - 8 - length)
-                tail = opened.read()
-        meta = _Thrift(tail[-8 - length : -8]).struct()
-        return Footer(meta[3], _columns(meta[2]), {note[1]: note.get(2, b"") for note in meta.get(5, ())})
+        data = _bytes(file)
+        meta = _Thrift(data).struct(without=_ROW_GROUPS) if data is not None else None
+        if meta is None:
+            return None
+        notes = {note[1]: note.get(2, b"") for note in meta.get(5, ())}
+        return Footer(_number(meta[3]), _columns(meta[2]), notes)
     except _NOT_UNDERSTOOD:
         return None
+
+
+def read_rows(file: Path) -> int | None:
+    """How many rows a file has; None where pyarrow must be asked."""
+    try:
+        data = _bytes(file)
+        return _number(_Thrift(data).struct(until=3)[3]) if data is not None else None
+    except _NOT_UNDERSTOOD:
+        return None
+
+
+def _number(found: Any) -> int:
+    if type(found) is not int:
+        raise _Unknown
+    return found
+
+
+def _bytes(file: Path) -> bytes | None:
+    """The bytes of a file's footer; None where they are not for this reader."""
+    with file.open("rb") as opened:
+        size = opened.seek(0, os.SEEK_END)
+        opened.seek(max(0, size - _TAIL))
+        tail = opened.read()
+        length = int.from_bytes(tail[-8:-4], "little")
+        if tail[-4:] != b"PAR1" or not 0 < length <= min(MAX_BYTES, size - 12):
+            return None
+        if length + 8 > len(tail):
+            opened.seek(size - 8 - length)
+            tail = opened.read()
+    return tail[-8 - length : -8]
 
 
 # ---------------------------------------------------------------- Thrift's compact protocol
@@ -64,7 +98,8 @@ class _Thrift:
         self._data = data
         self._at = 0
 
-    def struct(self, depth: int = 0) -> dict[int, Any]:
+    def struct(self, depth: int = 0, without: int | None = None, until: int | None = None) -> dict[int, Any]:
+        """`without` a field, which is passed over; `until` a field, behind which nothing is read."""
         if depth > _MAX_DEPTH:
             raise _Unknown
         fields: dict[int, Any] = {}
@@ -72,8 +107,13 @@ class _Thrift:
         while kind := self._byte():
             step, kind = kind >> 4, kind & 15
             number = number + step if step else self._zigzag()
+            if number == without and kind == _LIST:
+                self._at = _behind(self._data, self._at, kind, depth + 1)
+                continue
             # In a struct a truth value is told by its field's kind alone.
             fields[number] = kind == _TRUE if kind <= _FALSE else self._value(kind, depth + 1)
+            if number == until:
+                break
         return fields
 
     def _value(self, kind: int, depth: int) -> Any:
@@ -124,7 +164,55 @@ class _Thrift:
         return value >> 1 ^ -(value & 1)
 
 
+def _behind(data: bytes, at: int, kind: int, depth: int) -> int:
+    """Where a value ends. In one function for all kinds: row groups are most of a footer, and nothing else is slow."""
+    if depth > _MAX_DEPTH:
+        raise _Unknown
+    if kind in (_I16, _I32, _I64):
+        while data[at] > 127:
+            at += 1
+        return at + 1
+    if kind == _BINARY:
+        size = shift = 0
+        while (byte := data[at]) > 127:
+            size, shift, at = size | (byte & 127) << shift, shift + 7, at + 1
+        return at + 1 + (size | byte << shift)
+    if kind == _STRUCT:
+        while head := data[at]:
+            at += 1
+            kind = head & 15
+            if head < 16:  # the field's number stands by itself
+                at = _behind(data, at, _I32, depth)
+            if kind in (_I64, _I32):  # most fields
+                while data[at] > 127:
+                    at += 1
+                at += 1
+            elif kind > _FALSE:
+                at = _behind(data, at, kind, depth + 1)
+        return at + 1
+    if kind in (_LIST, _SET):
+        head = data[at]
+        at, count, kind = at + 1, head >> 4, head & 15
+        if count == 15:
+            count = shift = 0
+            while (byte := data[at]) > 127:
+                count, shift, at = count | (byte & 127) << shift, shift + 7, at + 1
+            count, at = count | byte << shift, at + 1
+        for _ in range(count):
+            at = _behind(data, at, kind, depth + 1)
+            if at > len(data):
+                raise _Unknown
+        return at
+    if kind in (_TRUE, _FALSE, _BYTE):
+        return at + 1
+    if kind == _DOUBLE:
+        return at + 8
+    raise _Unknown
+
+
 # ---------------------------------------------------------------- Parquet's types
+
+_ROW_GROUPS = 4  # of the fields of a footer
 
 _REQUIRED, _OPTIONAL = 0, 1
 _BOOLEAN, _INT32, _INT64, _INT96, _FLOAT, _DOUBLES, _BYTES, _FIXED = range(8)

@@ -171,10 +171,7 @@ class Lookup(Operator, Refusing):
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         main = inputs.of("main")
-        reference, kinds = self._reference(inputs, tools)
-        found = self._one_row_per_key(reference, kinds, tools).alias("reference")
-        if self.broadcast:
-            found = found.hint("broadcast")
+        found, kinds = tools.ahead or self._found(inputs, tools)
         on = " AND ".join(
             f"main.{quoted(key.main)} = reference.{key_column(index)}" for index, key in enumerate(self.keys)
         )
@@ -191,6 +188,12 @@ class Lookup(Operator, Refusing):
             working=[FOUND],
         )
 
+    def _found(self, inputs: BuildInputs, tools: BuildTools) -> tuple[DataFrame, Schema]:
+        """What the main rows are joined with, and the columns of the reference."""
+        reference, kinds = self._reference(inputs, tools)
+        found = self._one_row_per_key(reference, kinds, tools).alias("reference")
+        return found.hint("broadcast") if self.broadcast else found, kinds
+
     def _reference(self, inputs: BuildInputs, tools: BuildTools) -> tuple[DataFrame, Schema]:
         """The rows that are looked up in, and their columns."""
         reference = inputs.of("reference")
@@ -204,20 +207,22 @@ class Lookup(Operator, Refusing):
         if self.broadcast:  # every worker gets all of it anyway
             usable = self._gathered(usable, tools)
         if self.on_duplicate is OnDuplicate.FAIL:
-            place = f"count(*) OVER (PARTITION BY {listed(names)})"
+            # Grouped, and not numbered by a window: that would sort the reference while the main flow waits for it.
             keys = [f"{key_column(index)} AS {quoted(name)}" for index, name in enumerate(names)]
-            only = unique_or_fail(keys, "the reference of a lookup", "_papilio_place = 1")
-        else:
-            order = [quoted(item.column) + (" DESC" if item.descending else "") for item in self.order]
-            order += [quoted(item.column) for item in self.take if is_orderable(column_type(kinds, item.column) or "")]
-            place = f"row_number() OVER (PARTITION BY {listed(names)} ORDER BY {', '.join(order) or '1'})"
-            only = "_papilio_place = 1"
+            group = [f"{quoted(name)} AS {key_column(index)}" for index, name in enumerate(names)]
+            values = [f"first({quoted(taken.column)}) AS {quoted(taken.name)}" for taken in self.take]
+            values += [f"true AS {FOUND}", "count(*) AS _papilio_place"]
+            rows = usable.groupBy(*map(tools.functions.expr, group)).agg(*map(tools.functions.expr, values))
+            return rows.where(unique_or_fail(keys, "the reference of a lookup", "_papilio_place = 1"))
+        order = [quoted(item.column) + (" DESC" if item.descending else "") for item in self.order]
+        order += [quoted(item.column) for item in self.take if is_orderable(column_type(kinds, item.column) or "")]
+        place = f"row_number() OVER (PARTITION BY {listed(names)} ORDER BY {', '.join(order) or '1'})"
         return usable.selectExpr(
             *(f"{quoted(name)} AS {key_column(index)}" for index, name in enumerate(names)),
             *(f"{quoted(taken.column)} AS {quoted(taken.name)}" for taken in self.take),
             f"true AS {FOUND}",
             f"{place} AS _papilio_place",
-        ).where(only)
+        ).where("_papilio_place = 1")
 
     def _gathered(self, usable: DataFrame, tools: BuildTools) -> DataFrame:
         """The rows that are looked up in, in one piece where they are few."""
@@ -258,6 +263,9 @@ class ParquetLookup(Lookup, ParquetSource):
 
     def physical(self, known: Known) -> Physical:
         return black_box(known.passing("main", lost=[item.name for item in self.take]))
+
+    def prepare(self, tools: BuildTools) -> Any:
+        return self._found(BuildInputs({}), tools)
 
     def _reference(self, inputs: BuildInputs, tools: BuildTools) -> tuple[DataFrame, Schema]:
         return ParquetSource.build(self, inputs, tools), tools.source_schema()

@@ -6,10 +6,11 @@ and counting in passing are classic Spark's; a backend says what it has, and doe
 
 from __future__ import annotations
 
+import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
@@ -50,6 +51,11 @@ class Classic(Backend):
     counts_in_passing = True
     row_packs = True
 
+    def __init__(self, session: SparkSession) -> None:
+        super().__init__(session)
+        self._open: dict[int, tuple[int, int]] = {}  # job → its tasks that are done, of how many
+        self._ended: dict[int, tuple[int, int]] = {}
+
     def thread(self, work: Callable[[], None], name: str) -> threading.Thread:
         return InheritableThread(target=work, name=name, daemon=True)
 
@@ -60,16 +66,18 @@ class Classic(Backend):
         context.setLocalProperty("spark.scheduler.pool", unit)
 
     def tasks(self, group: str) -> tuple[int, int]:
-        tracker = self.session.sparkContext.statusTracker()
-        done = total = 0
-        for job in tracker.getJobIdsForGroup(group):
-            info = tracker.getJobInfo(job)
-            for stage in info.stageIds if info else ():
-                detail = tracker.getStageInfo(stage)
-                if detail is not None:
-                    done += detail.numCompletedTasks
-                    total += detail.numTasks
-        return done, total
+        # While the group's jobs run, so with few questions: the fields of an ended job are not asked for again.
+        context: Any = self.session.sparkContext._jsc.sc()
+        jvm: Any = self.session.sparkContext._jvm
+        store, listed = context.statusStore(), context.statusTracker().getJobIdsForGroup(group)
+        numbers = [int(text) for text in re.findall(r"\d+", jvm.java.util.Arrays.toString(listed))]
+        for number in numbers:
+            if number not in self._ended:
+                job = store.job(number)
+                found = (job.numCompletedTasks(), job.numTasks() - job.numSkippedTasks())
+                (self._ended if job.completionTime().isDefined() else self._open)[number] = found
+        known = {**self._open, **self._ended}
+        return sum(known[number][0] for number in numbers), sum(known[number][1] for number in numbers)
 
     def cancel(self) -> None:
         self.session.sparkContext.cancelAllJobs()

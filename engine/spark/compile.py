@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,13 +12,13 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from engine.model.binding import Bound
-from engine.model.operator import Built, Place, Split, leaving, port_frame
+from engine.model.operator import Built, Operator, Place, Split, leaving, port_frame
 from engine.operators._sql import quoted
 from engine.partition.fused import FusedPlan, Held, Unit, counted_ports
 from engine.spark.backend import backend_of
 from engine.spark.failures import NodeFailed, reason_of
 from engine.spark.planned import Planned
-from engine.spark.tools import build
+from engine.spark.tools import SparkTools, build
 
 PORT = "_papilio_port"
 
@@ -68,10 +69,17 @@ class NodeBuilder:
         self.spark = spark
         self.place = place
 
-    def build_node(self, node: str, inputs: Mapping[str, Sequence[DataFrame]], counted: list[CountedRows]) -> Built:
-        """A node's own plan. Spark's analyser confirms it here."""
+    def build_node(
+        self,
+        node: str,
+        inputs: Mapping[str, Sequence[DataFrame]],
+        counted: list[CountedRows],
+        ahead: Future[Any] | None = None,
+    ) -> Built:
+        """A node's own plan. Spark's analyser confirms it here. `ahead`: what the node prepares elsewhere."""
         try:
-            result = build(self.bound.operators[node], inputs, self.spark, self.place)
+            prepared = ahead.result() if ahead is not None else None
+            result = build(self.bound.operators[node], inputs, self.spark, self.place, prepared)
             ports = counted_ports(self.bound, node)
             if ports and isinstance(result, Split):
                 result = self._count(node, result, ports, counted)
@@ -115,6 +123,7 @@ class Compiler(NodeBuilder):
         """The plan of a unit. Spark's analyser confirms every operator here, so a failure knows its node."""
         made = UnitPlan(unit.ports)
         built: dict[str, Built] = {}
+        ahead = self._prepare(unit)
         for node in unit.nodes:
             if node == unit.result and unit.held is not Held.STAGED:
                 source, port = self.bound.producers(node)[0]
@@ -127,7 +136,7 @@ class Compiler(NodeBuilder):
                     if self.planned is not None:
                         frame = self.planned.passed(link, frame)
                     inputs.setdefault(link.target_port, []).append(frame)
-                built[node] = self.build_node(node, inputs, made.counted)
+                built[node] = self.build_node(node, inputs, made.counted, ahead.get(node))
         if unit.held is Held.STAGED:
             result = built[unit.result]
             if isinstance(result, Split) and in_one_job(result, unit.ports):
@@ -135,6 +144,23 @@ class Compiler(NodeBuilder):
             else:
                 made.frames = {port: port_frame(result, port) for port in unit.ports}
         return made
+
+    def _prepare(self, unit: Unit) -> dict[str, Future[Any]]:
+        """What the unit's nodes prepare: built by a second thread, for Spark's analyser takes one core for each."""
+        operators = {node: self.bound.operators[node] for node in unit.nodes}
+        wanted = {node: one for node, one in operators.items() if type(one).prepare is not Operator.prepare}
+        futures: dict[str, Future[Any]] = {node: Future() for node in wanted}
+
+        def work() -> None:
+            for node, operator in wanted.items():
+                try:
+                    futures[node].set_result(operator.prepare(SparkTools(self.spark, operator, self.place)))
+                except BaseException as error:  # told where the node is built
+                    futures[node].set_exception(error)
+
+        if wanted:
+            backend_of(self.spark).thread(work, f"prepare-{unit.id}").start()
+        return futures
 
     def frame(self, unit: Unit, node: str, port: str, built: Mapping[str, Built]) -> DataFrame:
         holder = self.plan.holders.get((node, port))

@@ -22,12 +22,14 @@ from engine.events import UnitDecided, UnitFinished, UnitProgress, UnitStarted
 from engine.partition.fused import FusedPlan, Held, Unit, fuse
 from engine.schedule.pace import Pace
 from engine.schedule.policy import MIXED, policy_named
-from engine.spark.backend import backend_of
+from engine.spark.backend import Backend, backend_of
 from engine.spark.compile import Compiler
 from engine.spark.planned import Planned
 from engine.spark.runner import CANCEL_SECONDS, POLL_SECONDS, Run
 from engine.spark.staged import StagedResult
 from engine.spark.targets import FileDelivery
+
+PROGRESS_SECONDS = 0.5  # between two questions to Spark, which take from the cores that do the work
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class FusedRun(Run):
         policy = self.settings.schedule.policy
         self.policy = None if policy == MIXED else policy_named(policy)()
         self.last = -1
+        self._backend: Backend | None = None  # which remembers whose tasks are done
         self.pace = Pace()
         self.control.drive(self.pace, self.log.add)
 
@@ -98,6 +101,7 @@ class FusedRun(Run):
         running: dict[str, threading.Thread] = {}
         finished: queue.Queue[tuple[str, BaseException | None]] = queue.Queue()
         seen: dict[str, tuple[int, int]] = {}
+        told = time.monotonic()
         try:
             while waiting or running:
                 self.control.take(list(running))
@@ -114,7 +118,9 @@ class FusedRun(Run):
                     id_, error = finished.get(timeout=POLL_SECONDS)
                 except queue.Empty:
                     self._check_cancelled()
-                    self._tell_progress(running, seen)
+                    if time.monotonic() - told >= PROGRESS_SECONDS:
+                        self._tell_progress(running, seen)
+                        told = time.monotonic()
                     continue
                 running.pop(id_)
                 if error is not None:
@@ -240,10 +246,11 @@ class FusedRun(Run):
     def _tell_progress(self, running: Mapping[str, Any], seen: dict[str, tuple[int, int]]) -> None:
         """Tell how many of the running units' tasks are done, where that has changed."""
         assert self.spark is not None
-        backend = backend_of(self.spark)
+        if self._backend is None:
+            self._backend = backend_of(self.spark)
         for id_ in running:
             try:
-                done, total = backend.tasks(self._group(id_))
+                done, total = self._backend.tasks(self._group(id_))
             except Exception:
                 return  # a dead JVM is told by the unit that needs it
             if total and seen.get(id_) != (done, total):

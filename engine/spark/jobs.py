@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -20,15 +22,19 @@ class JobWatch:
 
     def __init__(self, spark: SparkSession, run: str) -> None:
         self._prefix = f"{run}/"
-        self._store: Any = spark.sparkContext._jsc.sc().statusStore()
-        listed = self._store.jobsList(None)
-        self._next = max((listed.apply(at).jobId() for at in range(listed.size())), default=-1) + 1
+        context: Any = spark.sparkContext._jsc.sc()
+        self._store = context.statusStore()
+        self._scheduler = context.dagScheduler()
+        # As Spark's own REST service writes them: one question for all that is known of a job, not one for each field.
+        jvm: Any = spark.sparkContext._jvm
+        self._writer = jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
+        self._next = self._scheduler.numTotalJobs()
         self._open: dict[int, tuple[Any, ...]] = {}  # jobs under way, as they were last told
 
     def poll(self) -> list[SparkJob]:
         """What is new since the last look."""
         told = []
-        for _ in range(MOST):
+        for _ in range(min(MOST, self._scheduler.numTotalJobs() - self._next)):
             if self._job(self._next) is None:
                 break
             self._open[self._next] = ()
@@ -45,68 +51,73 @@ class JobWatch:
                 told.append(event)
         return told
 
-    def _job(self, number: int) -> Any:
+    def _job(self, number: int) -> dict[str, Any] | None:
         try:
-            return self._store.job(number)
+            return self._known(self._store.job(number))
         except Exception:
             return None  # not there yet, or no longer
 
-    def _event(self, number: int, data: Any) -> SparkJob | None:
-        group = _option(data.jobGroup())
+    def _known(self, of: Any) -> dict[str, Any]:
+        known: dict[str, Any] = json.loads(self._writer.writeValueAsString(of))
+        return known
+
+    def _event(self, number: int, data: dict[str, Any]) -> SparkJob | None:
+        group = data.get("jobGroup")
         if group is None or not group.startswith(self._prefix):
             return None
         return SparkJob(
             job=number,
             unit=group.removeprefix(self._prefix),
-            status=str(data.status().toString()).lower(),
-            started=_seconds(data.submissionTime()),
-            ended=_seconds(data.completionTime()),
-            stages=[self._stage(data.stageIds().apply(at)) for at in range(data.stageIds().size())],
+            status=data["status"].lower(),
+            started=_seconds(data.get("submissionTime")),
+            ended=_seconds(data.get("completionTime")),
+            stages=[self._stage(stage) for stage in data["stageIds"]],
         )
 
     def _stage(self, number: int) -> dict[str, Any]:
         try:
-            stage = self._store.lastStageAttempt(number)
+            stage = self._known(self._store.lastStageAttempt(number))
         except Exception:
             return {"stage": number, "name": "", "tasks": 0, "tasks_done": 0, "status": "skipped"}
         return {
             "stage": number,
-            "name": str(stage.name()).partition(" at ")[0],
-            "tasks": stage.numTasks(),
-            "tasks_done": stage.numCompleteTasks(),
-            "status": str(stage.status().toString()).lower(),
+            "name": stage["name"].partition(" at ")[0],
+            "tasks": stage["numTasks"],
+            "tasks_done": stage["numCompleteTasks"],
+            "status": stage["status"].lower(),
         }
 
 
-@contextlib.contextmanager
-def jobs_told(spark: SparkSession, run: str, tell: Callable[[Event], None]) -> Iterator[None]:
-    """While this lasts, the jobs of a run are told as events."""
-    try:
-        watch = JobWatch(spark, run)
-    except Exception:  # not a classic Spark
-        yield
-        return
-    stop = threading.Event()
+class JobsTold:
+    """Tells the jobs of a run as events, from a thread of its own."""
 
-    def look() -> None:
+    def __init__(self, spark: SparkSession, run: str, tell: Callable[[Event], None]) -> None:
+        self._tell = tell
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        with contextlib.suppress(Exception):  # not a classic Spark
+            self._watch = JobWatch(spark, run)
+            self._thread = threading.Thread(target=self._follow, name="jobs", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """The last job has ended. It is told meanwhile; who needs all of them waits."""
+        self._stop.set()
+
+    def wait(self) -> None:
+        """Until all jobs are told."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _follow(self) -> None:
+        while not self._stop.wait(POLL_SECONDS):
+            self._look()
+        self._look()
+
+    def _look(self) -> None:
         with contextlib.suppress(Exception):  # a dead JVM is told by the unit that needs it
-            for event in watch.poll():
-                tell(event)
-
-    def follow() -> None:
-        while not stop.wait(POLL_SECONDS):
-            look()
-
-    thread = threading.Thread(target=follow, name="jobs", daemon=True)
-    thread.start()
-    try:
-        yield
-    except BaseException:
-        stop.set()  # whoever stops a run need not wait for Spark's last word
-        raise
-    stop.set()
-    thread.join()
-    look()
+            for event in self._watch.poll():
+                self._tell(event)
 
 
 def _shape(event: SparkJob) -> tuple[Any, ...]:
@@ -114,10 +125,7 @@ def _shape(event: SparkJob) -> tuple[Any, ...]:
     return (event.status, *(stage["tasks_done"] for stage in event.stages))
 
 
-def _option(found: Any) -> Any:
-    return found.get() if found.isDefined() else None
-
-
-def _seconds(found: Any) -> float | None:
-    moment = _option(found)
-    return None if moment is None else moment.getTime() / 1000
+def _seconds(moment: str | None) -> float | None:
+    if moment is None:
+        return None
+    return datetime.strptime(moment, "%Y-%m-%dT%H:%M:%S.%fGMT").replace(tzinfo=UTC).timestamp()

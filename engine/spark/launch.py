@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,10 +29,12 @@ from engine.spark.progress import FILE, Progress, read_steps
 from engine.spark.runner import SUMMARY, Run, RunSettings, write_summary
 from engine.spark.targets import Journal, is_committing, recover
 from engine.store import MetadataStore, RunRecord
-from engine.store.plans import plan_for_run, remember_plan
+from engine.store.plans import RunPlan, plan_for_run, remember_plan
 from engine.store.runs import also_to, last_refreshes, new_run_id, run_folder
 from engine.store.sources import remember_operators, remember_schemas
 from engine.store.trust import is_trusted
+
+BESIDE_SECONDS = 0.3  # by then the first units' plans are made, and Spark works
 
 
 def launch(
@@ -48,6 +51,21 @@ def launch(
 
     `control` drives it from outside; `begun` hears the run's id and folder as soon as its log is there.
     """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(PapilioError):  # whoever needs the store says what is wrong with it
+            held.enter_context(MetadataStore(store))  # closed once, at the end: closing waits for the disk
+        return _launch(bound, settings, store, events, listener, control, begun)
+
+
+def _launch(
+    bound: Bound,
+    settings: RunSettings,
+    store: str | None,
+    events: str | None,
+    listener: Callable[[Event], None] | None,
+    control: RunControl | None,
+    begun: Callable[[str, Path], None] | None,
+) -> dict[str, Any]:
     started = datetime.now(UTC)
     control = control or RunControl()
     if settings.resume:
@@ -92,15 +110,40 @@ def launch(
             begun(run_id, folder)
         try:
             _keep(run, bound, settings, started, None, store)
-            run.execute()
-            remember_schemas(bound, bound.order, store)
-            remember_operators(bound, store)
+            with _beside(lambda: _remember(bound, plan, store)):
+                run.execute()
         finally:
             summary = run.summary.as_dict()
             write_summary(folder, run.summary)
             if run.summary.status != "running":
                 _keep(run, bound, settings, started, datetime.now(UTC), store)
     return summary
+
+
+@contextlib.contextmanager
+def _beside(work: Callable[[], None]) -> Iterator[None]:
+    """Something is done in a thread while this lasts, once Spark has its plans; it is done when this ends."""
+    ended = threading.Event()
+
+    def later() -> None:
+        ended.wait(BESIDE_SECONDS)
+        work()
+
+    thread = threading.Thread(target=later, name="beside", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _remember(bound: Bound, chosen: _Chosen, store: str | None) -> None:
+    """What the store keeps of a workflow whatever becomes of its run: nobody waits for it."""
+    if chosen.plan is not None:
+        remember_plan(bound, chosen.plan, store)
+    remember_schemas(bound, bound.order, store)
+    remember_operators(bound, store)
 
 
 @dataclass(frozen=True)
@@ -110,6 +153,7 @@ class _Chosen:
     work: Applied = field(default_factory=Applied)
     told: dict[str, Any] | None = None
     remark: str | None = None
+    plan: RunPlan | None = None  # as it was found, if it was found for this run
 
 
 def _chosen_plan(bound: Bound, settings: RunSettings, store: str | None) -> _Chosen:
@@ -124,8 +168,7 @@ def _chosen_plan(bound: Bound, settings: RunSettings, store: str | None) -> _Cho
         return _Chosen(remark=str(error))
     if plan is None:
         return _Chosen()
-    remember_plan(bound, plan, store)
-    return _Chosen(plan.applied, plan.told())
+    return _Chosen(plan.applied, plan.told(), plan=plan)
 
 
 def _begun_plan(folder: Path) -> _Chosen:

@@ -8,7 +8,6 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,7 @@ from engine.spark.adbc import databases
 from engine.spark.backend import backend_of
 from engine.spark.counts import NodeRows, PortRows, spread
 from engine.spark.failures import NodeFailed, fragments, reason_of, was_cancelled
-from engine.spark.jobs import jobs_told
+from engine.spark.jobs import JobsTold
 from engine.spark.progress import Progress
 from engine.spark.session import SparkSettings, close_session, open_session
 from engine.spark.targets import Delivery, FileDelivery, Journal, delivery
@@ -233,6 +232,7 @@ class Run(ABC):
     def execute(self) -> RunSummary:
         """Run everything; targets show their new rows only if all of it went well."""
         started = self.control.clock()
+        jobs: JobsTold | None = None
         self.check()
         self.log.add(self._started_event())
         if self.summary.plan is not None:
@@ -246,12 +246,18 @@ class Run(ABC):
             )
             spark = self._open_spark()
             self._make_deliveries()
-            with databases(spark, self.bound.operators.values(), self.place), self._jobs(spark):
+            if self.settings.schedule.telemetry:
+                jobs = JobsTold(spark, self.id, self.log.add)
+            with databases(spark, self.bound.operators.values(), self.place):
                 self._run_units()
+            if jobs is not None:
+                jobs.stop()
             self._compare(fingerprints)
             self._check_cancelled()
             self._count_nodes()
             self._commit()
+            if jobs is not None:
+                jobs.wait()
             self._finish("done", started)
         except (RunCancelled, KeyboardInterrupt):
             self.cancel()
@@ -265,12 +271,10 @@ class Run(ABC):
             self._finish("failed", started, str(error))
             raise
         finally:
+            if jobs is not None:
+                jobs.stop()  # whoever stops a run need not wait for Spark's last word
             self._clean_up()
         return self.summary
-
-    def _jobs(self, spark: SparkSession) -> AbstractContextManager[None]:
-        """Spark's jobs and stages in the log, where somebody wants them."""
-        return jobs_told(spark, self.id, self.log.add) if self.settings.schedule.telemetry else nullcontext()
 
     @abstractmethod
     def _run_units(self) -> None:

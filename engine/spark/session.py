@@ -232,6 +232,9 @@ def spark_properties(settings: SparkSettings, scratch: Path, driver_options: str
         ),
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a job to list files costs more than they
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Checksum files and marks of success are not part of a target: they were written only to be removed again.
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     }
     cores: int | None = None
     if match := _LOCAL.fullmatch(master):

@@ -104,6 +104,14 @@ def flat_parquet_columns(path: Path) -> Schema | None:
     return columns if all(_PLAIN.fullmatch(kind) for kind in columns.values()) else None
 
 
-def build(operator: Operator, inputs: Mapping[str, Sequence[DataFrame]], spark: SparkSession, place: Place) -> Built:
-    """An operator's plan over real frames."""
-    return operator.build(BuildInputs(inputs), SparkTools(spark, operator, place))
+def build(
+    operator: Operator,
+    inputs: Mapping[str, Sequence[DataFrame]],
+    spark: SparkSession,
+    place: Place,
+    ahead: Any = None,
+) -> Built:
+    """An operator's plan over real frames; `ahead` is what it has prepared."""
+    tools = SparkTools(spark, operator, place)
+    tools.ahead = ahead
+    return operator.build(BuildInputs(inputs), tools)

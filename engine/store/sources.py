@@ -72,9 +72,9 @@ def remember_schemas(bound: Bound, nodes: Iterable[str], url: str | None = None)
 
     place = bound.place()
     with contextlib.suppress(PapilioError), MetadataStore(url) as store:
-        for node in nodes:
-            source, schema = bound.operators[node], bound.source_schemas.get(node)
-            if isinstance(source, Source) and schema is not None:
-                identity = source.identity(place)
-                store.delete_schemas(identity)
-                store.put_schema(identity, source.fingerprint(place) or "", schema)
+        known = [(bound.operators[node], bound.source_schemas.get(node)) for node in nodes]
+        store.replace_schemas(
+            (source.identity(place), source.fingerprint(place) or "", schema)
+            for source, schema in known
+            if isinstance(source, Source) and schema is not None
+        )

@@ -8,6 +8,7 @@ import hashlib
 import os
 import random
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from sqlalchemy import (
     URL,
     ColumnElement,
     Connection,
+    Engine,
     Table,
     create_engine,
     delete,
@@ -72,15 +74,14 @@ class MetadataStore:
         if place.get_backend_name() == "sqlite" and place.database and "uri" not in place.query:
             self.place = place.database
         self._busy_timeout_s = busy_timeout_s
+        self._closed = False
         try:
-            self._engine = create_engine(place, **_engine_options(place, busy_timeout_s))
+            self._engine = _engine(place, busy_timeout_s)
         except (ArgumentError, NoSuchModuleError) as error:
             raise BadInput(f"{self.place}: no such kind of store: {error}") from error
         except ModuleNotFoundError as error:
             extra = "; install papilio[postgresql]" if error.name == "psycopg" else ""
             raise EnvironmentProblem(f"{self.place}: the Python package {error.name} is missing{extra}.") from error
-        if place.get_backend_name() == "sqlite":
-            _prepare_sqlite(self._engine, busy_timeout_s)
         self._writer = self._engine.execution_options(**{_WRITE: True})
         try:
             self._open()
@@ -95,8 +96,10 @@ class MetadataStore:
         self.close()
 
     def close(self) -> None:
-        """Let go of the database."""
-        self._engine.dispose()
+        """Let go of the database. Doing it again does nothing."""
+        if not self._closed:
+            self._closed = True
+            _let_go(self._engine)
 
     # Source schemas
 
@@ -104,6 +107,24 @@ class MetadataStore:
         """Keep the schema a source has while it has this fingerprint."""
         record = SourceSchema(source=source, fingerprint=fingerprint, seen=now(), columns=dict(columns))
         return self._put(record)
+
+    def replace_schemas(self, schemas: Iterable[tuple[str, str, Mapping[str, str]]]) -> None:
+        """Keep the schemas of sources (each with its fingerprint) in place of those they had, in one step."""
+        moment = now()
+        records = [
+            SourceSchema(source=source, fingerprint=fingerprint, seen=moment, columns=dict(columns))
+            for source, fingerprint, columns in schemas
+        ]
+        for record in records:
+            check_record(record, _name(record))
+
+        def write(connection: Connection) -> None:
+            for record in records:
+                connection.execute(delete(tables.schemas).where(*_only(tables.schemas, source=record.source)))
+                self._upsert(connection, record)
+
+        if records:
+            self._write(write)
 
     def get_schema(self, source: str, fingerprint: str) -> SourceSchema | None:
         """The schema of a source with this fingerprint, if it was seen before."""
@@ -425,9 +446,60 @@ def _place(url: str | None) -> URL:
     return place
 
 
-def _engine_options(place: URL, busy_timeout_s: float) -> dict[str, Any]:
-    if place.get_backend_name() == "sqlite":
-        return {"connect_args": {"timeout": busy_timeout_s}}
+@dataclasses.dataclass
+class _File:
+    """A store in a file, as this process has it open."""
+
+    engine: Engine
+    users: int = 0
+
+
+_FILES: dict[tuple[str, float], _File] = {}
+_FILES_LOCK = threading.Lock()
+_KEPT_FILES = 4  # that nobody has open
+
+
+def _engine(place: URL, busy_timeout_s: float) -> Engine:
+    """SQLAlchemy's engine for a place. That of a file is kept: it remembers how each query is written in SQL.
+
+    A run opens the store half a dozen times, and writing a query out takes longer than answering it.
+    """
+    if place.get_backend_name() != "sqlite":
+        return create_engine(place, **_engine_options(place))
+    if place.database in (None, "", ":memory:") or place.query:
+        return _sqlite_engine(place, busy_timeout_s)
+    with _FILES_LOCK:
+        key = (str(Path(place.database).absolute()), busy_timeout_s)
+        file = _FILES.get(key)
+        if file is None:
+            file = _FILES[key] = _File(_sqlite_engine(place, busy_timeout_s))
+            idle = [one for one in _FILES if not _FILES[one].users and one != key]
+            for one in idle[:-_KEPT_FILES]:
+                del _FILES[one]
+        file.users += 1
+    return file.engine
+
+
+def _let_go(engine: Engine) -> None:
+    """Close a store's connections, unless others in this process have the same file open.
+
+    The last to close a file has SQLite write its log back, which waits for the disk.
+    """
+    with _FILES_LOCK:
+        file = next((file for file in _FILES.values() if file.engine is engine), None)
+        if file is not None:
+            file.users -= 1
+        if file is None or file.users == 0:
+            engine.dispose()
+
+
+def _sqlite_engine(place: URL, busy_timeout_s: float) -> Engine:
+    engine = create_engine(place, connect_args={"timeout": busy_timeout_s})
+    _prepare_sqlite(engine, busy_timeout_s)
+    return engine
+
+
+def _engine_options(place: URL) -> dict[str, Any]:
     if place.get_backend_name() == "postgresql":
         return {"pool_pre_ping": True, "connect_args": {"connect_timeout": 10}}
     return {"pool_pre_ping": True}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.errors import EnvironmentProblem
+from engine.experiments.apart import Apart
 from engine.experiments.bench import Contender, Options, Report, find, names
 from engine.experiments.contest import Contest, Entry, digests
 from engine.experiments.measure import watched
@@ -86,6 +89,14 @@ def test_a_contender_that_fails_is_said_and_the_rest_goes_on(folder, spark):
     assert contest.report.evidence == {"bad is slower": "not measured"}
 
 
+def test_rounds_that_only_warm_java_up_do_not_count(folder, spark):
+    ran = []
+    contest = Contest(Options(rounds=2, folder=folder, spark=spark), spark)
+    contest.hold([entry(name, lambda out, name=name: ran.append(name)) for name in "ab"], warm_rounds=3)
+    assert ran == ["a", "b"] * 3 + ["b", "a"] + ["a", "b"]
+    assert [len(contest.report.contenders[name].seconds) for name in "ab"] == [2, 2]
+
+
 def test_contenders_with_other_rows_are_named(folder, spark):
     contest = Contest(Options(rounds=1, folder=folder, spark=spark), spark)
     contest.hold([entry("one", rows(1, 2)), entry("other", rows(1, 3)), entry("apart", rows(5), answer="other")])
@@ -139,17 +150,18 @@ def test_processor_time_and_memory_of_child_processes_count():
 @pytest.mark.slow
 def test_butterfly_has_all_contenders_and_equal_targets(folder, spark):
     data = check_shape(report_of("butterfly", folder, spark))
-    assert {"straight PySpark", "PySpark with cache", "hand-tuned PySpark", "papilio fused mixed", "DuckDB"} <= (
-        data["contenders"].keys()
-    )
-    assert len(data["claims"]) == 3
-    assert "straight PySpark / papilio fused mixed" in data["ratios"]
+    scripts = {f"{name}, {where}" for name in ("straight PySpark", "hand-tuned PySpark")
+               for where in ("in its own session", "in Papilio's session")}  # fmt: skip
+    assert {*scripts, "papilio fused mixed", "papilio on Sail", "DuckDB"} <= data["contenders"].keys()
+    assert len(data["claims"]) == 6
+    assert "straight PySpark, in its own session / papilio fused mixed" in data["ratios"]
 
 
 def test_ssb_compares_dataflows_with_sql(folder, spark, monkeypatch):
     from engine.experiments import bench_ssb
 
     monkeypatch.setattr(bench_ssb, "QUERIES", {"q11": bench_ssb.QUERIES["q11"]})
+    monkeypatch.setattr(bench_ssb, "WARM_ROUNDS", 1)
     data = check_shape(report_of("ssb", folder, spark))
     assert data["contenders"].keys() == {
         "Q1.1 papilio",
@@ -216,6 +228,38 @@ def test_a_contender_in_another_process_tells_its_own_seconds(folder, spark):
     assert contest.report.facts["Bonobo"] == "skipped: it cannot be imported"
     contest.at_most("quick enough", "elsewhere", "elsewhere", 1.0)
     assert contest.report.claims == {"quick enough": True}
+
+
+ANSWERS = """
+import os, sys
+from engine.experiments.apart import answer
+def run(asked):
+    print("a stray word")
+    if asked["do"] == "end":
+        sys.stderr.write("no more")
+        sys.stderr.flush()
+        os._exit(3)
+    return {"seconds": asked["seconds"], "process": os.getpid()} if asked["do"] == "well" else {}[asked["do"]]
+answer(run, settle=lambda: print("another"))
+"""
+
+
+def test_a_process_apart_stays_between_rounds_and_tells_what_failed(tmp_path, monkeypatch):
+    (tmp_path / "answers.py").write_text(ANSWERS)
+    monkeypatch.syspath_prepend(tmp_path)
+    apart = Apart("answers", [], tmp_path / "log")
+    try:
+        first, second = (apart.ask(do="well", seconds=number) for number in (1.5, 2.5))
+        assert (first["seconds"], second["seconds"]) == (1.5, 2.5)
+        assert first["process"] == second["process"] != os.getpid()
+        assert first["peak_mb"] > 1
+        with pytest.raises(EnvironmentProblem, match="KeyError: 'badly'"):
+            apart.ask(do="badly")
+        assert apart.ask(do="well", seconds=3)["process"] == first["process"], "it goes on"
+        with pytest.raises(EnvironmentProblem, match=r"ended with 3: .*no more"):
+            apart.ask(do="end")
+    finally:
+        apart.close()
 
 
 @pytest.mark.slow

@@ -11,9 +11,15 @@ import duckdb
 import pytest
 from pydantic import ValidationError
 
+from engine.model.binding import bind
 from engine.model.checks import check_texts
 from engine.model.operator import Category, Inputs, Place, Role
+from engine.model.workflow import Workflow
+from engine.operators import catalogue
+from engine.partition.fused import fuse
 from engine.spark import tools
+from engine.spark.compile import Compiler
+from engine.spark.failures import NodeFailed
 from tests.operators.harness import Rows, by_key, findings, make, run
 
 
@@ -274,6 +280,38 @@ def test_a_reference_that_is_gathered_still_stops_the_run_where_it_would_multipl
     with pytest.raises(Exception, match="the reference of a lookup has several rows for the key") as error:
         run(spark, lookup, {"main": spark.range(10).selectExpr("id AS n")}, folder=tmp_path)
     assert '{"a key":' in message_of(error)
+
+
+def test_references_that_a_unit_prepares_are_joined_and_a_broken_one_is_told_with_its_node(spark, tmp_path):
+    for name, factor in (("tens", 10), ("hundreds", 100)):
+        spark.range(5).selectExpr("id", f"id * {factor} AS {name}").write.parquet(str(tmp_path / name))
+    spark.range(6).write.parquet(str(tmp_path / "rows"))
+    lookups = {
+        name: {"operator": "parquet_lookup", "settings": {
+            "path": f"${{data}}/{name}", "keys": [{"main": "id"}], "take": [{"column": name, "default": -1}]}}
+        for name in ("tens", "hundreds")
+    }  # fmt: skip
+    workflow = Workflow.model_validate(
+        {
+            "papilio": 1, "name": "prepared", "roots": {"data": str(tmp_path)},
+            "nodes": {
+                "rows": {"operator": "parquet_source", "settings": {"path": "${data}/rows"}}, **lookups,
+                "out": {"operator": "parquet_target", "settings": {"path": "${data}/out"}},
+            },
+            "edges": [{"from": "rows", "to": "tens.main"}, {"from": "tens", "to": "hundreds.main"},
+                      {"from": "hundreds", "to": "out"}],
+        }
+    )  # fmt: skip
+    bound = bind(workflow, catalogue())
+    plan = fuse(bound)
+    compiler = Compiler(bound, plan, spark, bound.place(), lambda *asked: pytest.fail("nothing is held"))
+    frame = compiler.compile(plan.units[0]).frames["out"]
+    assert by_key(frame.collect()) == [(n, 10 * n, 100 * n) for n in range(5)] + [(5, -1, -1)]
+    for file in (tmp_path / "hundreds").glob("*.parquet"):
+        file.write_bytes(b"broken")
+    with pytest.raises(NodeFailed) as error:
+        compiler.compile(plan.units[0])
+    assert error.value.node == "hundreds"
 
 
 def plan_of(frame) -> str:

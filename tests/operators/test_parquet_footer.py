@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from engine.operators import _formats
-from engine.operators._parquet_footer import MAX_BYTES, read_footer
+from engine.operators._parquet_footer import MAX_BYTES, read_footer, read_rows
 
 FLAT = [
     pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
@@ -72,6 +73,27 @@ def test_a_footer_of_thousands_of_row_groups_is_left_to_pyarrow(file):
     assert _formats.count_parquet_rows(file) == rows
 
 
+def test_a_file_that_is_written_again_is_read_again(file):
+    for name in ("a", "b"):  # of the same size, within the same tick of the clock
+        parquet.write_table(pa.table({name: [1]}), file)
+        assert list(read_footer(file).columns) == [name]
+
+
+def test_a_settled_file_is_read_once_until_it_changes(file):
+    parquet.write_table(pa.table({"a": [1]}), file)
+    os.utime(file, (0, 0))
+    first = read_footer(file)
+    assert read_footer(file) is first
+    parquet.write_table(pa.table({"b": [1]}), file)
+    os.utime(file, (1, 1))
+    assert list(read_footer(file).columns) == ["b"]
+
+
+def test_rows_are_read_without_what_stands_behind_them(file):
+    parquet.write_table(pa.table({"a": range(1000), "b": ["x"] * 1000}), file, row_group_size=10)
+    assert read_rows(file) == 1000
+
+
 @given(st.data())
 def test_a_broken_footer_is_never_more_than_not_understood(file, data):
     parquet.write_table(pa.table({"a": [1, 2], "b": ["x", "y"]}), file)
@@ -82,6 +104,7 @@ def test_a_broken_footer_is_never_more_than_not_understood(file, data):
     file.write_bytes(bytes(whole[: data.draw(st.sampled_from([len(whole), len(whole) - 3]))]))
     found = read_footer(file)
     assert found is None or isinstance(found.rows, int)
+    assert isinstance(read_rows(file), int | None)
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" * 3, b"PAR1\x00\x00\x00\x00PAR1", b"x" * 100 + b"PARE"])

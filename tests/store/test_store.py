@@ -248,6 +248,34 @@ def test_a_second_opening_finds_what_the_first_one_kept(url: str) -> None:
         assert second.list_runs() == [a_run()]
 
 
+def test_sources_get_new_schemas_in_place_of_all_they_had(store: MetadataStore) -> None:
+    for source, fingerprint in (("a", "1"), ("a", "2"), ("b", "1")):
+        store.put_schema(source, fingerprint, {"c": "int"})
+    store.replace_schemas([("a", "3", {"c": "string"}), ("c", "1", {})])
+    found = [(one.source, one.fingerprint, one.columns) for one in store.list_schemas()]
+    assert found == [("a", "3", {"c": "string"}), ("b", "1", {"c": "int"}), ("c", "1", {})]
+
+
+def test_closing_one_store_leaves_another_of_the_same_file_open(tmp_path: Path) -> None:
+    file = tmp_path / "store.db"
+    with MetadataStore(str(file)) as first:
+        with MetadataStore(str(file)) as second:
+            second.put_schema("a", "1", {"c": "int"})
+        second.close()  # again
+        assert first.get_schema("a", "1") is not None
+        assert (tmp_path / "store.db-wal").exists(), "SQLite's log is written back when the last one closes"
+    assert not (tmp_path / "store.db-wal").exists()
+
+
+def test_a_file_that_is_removed_and_made_again_is_another_store(tmp_path: Path) -> None:
+    file = tmp_path / "store.db"
+    with MetadataStore(str(file)) as store:
+        store.put_schema("a", "1", {"c": "int"})
+    file.unlink()
+    with MetadataStore(str(file)) as store:
+        assert store.list_schemas() == []
+
+
 def test_a_newer_store_is_refused(url: str) -> None:
     MetadataStore(url).close()
     engine = create_engine(url if "://" in url else f"sqlite:///{url}")
