@@ -116,29 +116,19 @@ def prices(tmp_path, monkeypatch):
     keep_prices({"scan": 0.2, "sort": 0.03, "group": 0.4, "form": 0.5, "gather": 1.2, "close": 0.5, "hash": 0.7})
 
 
-@pytest.mark.parametrize(
-    ("groups", "way"),
-    [(95_000, "SO"), (1_000, "HB"), (None, "HB")],
-    ids=["nearly as many groups as rows", "few groups", "nobody knows how many groups"],
-)
-def test_a_view_is_sorted_for_its_own_sake_only_where_it_is_known_to_be_fine(prices, tmp_path, groups, way):
-    hints = {"rows": groups} if groups else None
+def test_a_view_is_not_sorted_for_its_own_sake_however_fine_it_is(prices, tmp_path):
     bound = bound_of(
         {
             "s": source(100_000),
-            "g": node("aggregate", hints, group=["a"], aggregates=[{"name": "n", "expression": "count(*)"}]),
+            "g": node("aggregate", {"rows": 95_000}, group=["a"], aggregates=[{"name": "n", "expression": "count(*)"}]),
             "t": target("t"),
         },
         "s -> g", "g -> t",
     )  # fmt: skip
-    store = str(tmp_path / "store.db")
-    chosen = plan_for_run(bound, url=store)
+    chosen = plan_for_run(bound, url=str(tmp_path / "store.db"))
     assert chosen is not None
-    assert chosen.signature == f"s.g@{way}.t"
-    assert [layout.by for layout in chosen.applied.passed.values()] == ([1] if way == "SO" else [])
-    in_packs = plan_for_run(bound, url=store, sorters=False)
-    assert in_packs is not None
-    assert in_packs.signature == "s.g@HB.t"  # rows that travel in packs are sorted by nobody
+    assert chosen.signature == "s.g@HB.t"
+    assert chosen.applied.passed == {}
 
 
 def test_a_small_side_is_broadcast_unless_something_else_promises_much(prices, tmp_path):
