@@ -107,7 +107,7 @@ class Watch(threading.Thread):
                 spent = times.user + times.system
                 self._processor.setdefault(process.pid, [spent, spent])[1] = spent
         resident_mb = total / 2**20
-        if resident_mb > self._resident_mb + GROWTH_MB:
+        if not self.mb or resident_mb > self._resident_mb + GROWTH_MB:
             self._resident_mb = resident_mb
             self.mb = max(self.mb, sum(map(_own_bytes, found)) / 2**20)
         return resident_mb

@@ -232,8 +232,7 @@ def spark_properties(settings: SparkSettings, scratch: Path, driver_options: str
         ),
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a job to list files costs more than they
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Checksum files and marks of success are not part of a target: they were written only to be removed again.
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        # A mark of success is not part of a target: it was written only to be removed again.
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     }
     cores: int | None = None
