@@ -21,18 +21,11 @@ settings.register_profile("papilio", deadline=None, derandomize="CI" in os.envir
 settings.load_profile("papilio")
 
 
+@pytest.hookimpl(tryfirst=True)  # the workers' own hook reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two workers share the tests: those that use one Spark session stay together, and so do the whole programs.
-
-    What a module makes once for all of its tests is made by one worker.
-    """
-    programs = Path(__file__).parent / "end_to_end"
+    """Two workers share the tests: what a module makes once for all of its tests is made by one of them."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-        elif programs in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("programs"))
-        elif _shares_with_its_module(item):
+        if "spark" in getattr(item, "fixturenames", ()) or _shares_with_its_module(item):
             item.add_marker(pytest.mark.xdist_group(item.path.as_posix()))
 
 

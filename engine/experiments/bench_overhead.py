@@ -17,7 +17,8 @@ SCALE = 0.1
 SHARE = 0.03
 PACKS = 40  # the activations of the flow whose telemetry is weighed are some three times as many
 LINE = 8
-TELEMETRY_TIMES = 3  # as many rounds as elsewhere: a cost of so little needs them
+TELEMETRY_TIMES = 4  # as many rounds as elsewhere: a cost of so little needs them
+WARM_ROUNDS = 3
 WITH, WITHOUT = "telemetry on", "telemetry off"
 
 
@@ -40,6 +41,7 @@ def benchmark(options: Options) -> Report:
                 Entry(WITHOUT, _run(here, file, data, telemetry=False, **many), answer="many"),
             ],
             rounds=TELEMETRY_TIMES * options.rounds,
+            warm_rounds=WARM_ROUNDS,
         )
         _telemetry(here)
         _units(here, data)

@@ -38,7 +38,7 @@ SECONDS = 60.0  # of each contender; five minutes are the real thing
 TRACKS = 2
 WANTED = 0.95  # of what the tracks can do; jobs that have to wait are merged, so they are busy a little less
 HALF = 0.5
-TRIALS, TRIAL_PERIODS, NEAR = 3, 2.2, 0.05  # to find the load: how many, how long, and how near it has to come
+TRIALS, TRIAL_PERIODS, NEAR = 4, 2.6, 0.05  # to find the load: how many, how long, and how near it has to come
 DEFAULT, FIFO, EDF, EDF_ALL = "default", "FIFO", "EDF, one track", "EDF, all tracks"
 
 # The load is reckoned from tables that are updated one by one, so nobody updates several in one job here.

@@ -24,11 +24,10 @@ from engine.schedule.graph import ScheduleGraph, UnitSpec, Work
 from engine.schedule.messages import Message
 from engine.schedule.pace import Pace
 from engine.schedule.policy import Policy
-from engine.schedule.queues import Pack, Queue, QueueStatistics
+from engine.schedule.queues import MANY, Pack, Queue, QueueStatistics
 
 _number = attrgetter("number")
 _turn = attrgetter("turn")
-_MANY = 1 << 40  # packs, where nothing limits them
 
 
 class Step(StrEnum):
@@ -39,6 +38,11 @@ class Step(StrEnum):
     ABSORB = "absorb"  # packs move out of the queues into the unit's own area
     WHOLE = "whole"  # a blocking unit works on all it has
     DELIVER = "deliver"  # packs of the outbox find room at last
+
+
+# Looked up once: an enumeration takes longer to give a member than a turn has time for.
+_SOURCE, _BLOCK, _STREAM = Work.SOURCE, Work.BLOCK, Work.STREAM
+_READ, _PROCESS, _ABSORB, _WHOLE, _DELIVER = Step.READ, Step.PROCESS, Step.ABSORB, Step.WHOLE, Step.DELIVER
 
 
 class Unit:
@@ -79,7 +83,10 @@ class Unit:
 
     def has_room(self) -> bool:
         """Whether no consumer's queue is full."""
-        return all(queue.room > 0 for queue in self.outputs)
+        for queue in self.outputs:  # noqa: SIM110 - asked at every turn, and a generator takes twice as long
+            if queue.room <= 0:
+                return False
+        return True
 
     def references_whole(self) -> bool:
         """Whether all that it looks up in has come and was taken."""
@@ -92,11 +99,11 @@ class Unit:
         if self.outbox:
             pack, queues = self.outbox[0]
             return all(queue.fits(pack) for queue in queues)
-        if self.work is Work.BLOCK:
+        if self.work is _BLOCK:
             return self.queue_packs > 0 or (self.last_message and not self.worked)
         if self.references and not self.references_whole():
             return any(queue.packs for queue in self.references)
-        if self.work is Work.SOURCE:
+        if self.work is _SOURCE:
             return not self.exhausted and self.has_room()
         return self.queue_packs > 0 and self.has_room()
 
@@ -104,11 +111,11 @@ class Unit:
         """The rule of section 3.1 for the set of finished nodes."""
         if self.outbox or self.running:
             return False
-        if self.work is Work.SOURCE:
+        if self.work is _SOURCE:
             return self.exhausted and not self.queue_packs
         if not self.last_message or self.queue_packs:
             return False
-        return self.worked or self.work is Work.STREAM
+        return self.worked or self.work is _STREAM
 
 
 class Group:
@@ -274,18 +281,18 @@ class Monitor:
         self.activations += 1
         number, slot = self.activations, self.limits.slot_seconds if policy.timed else 0.0
         if unit.outbox:
-            return Activation(number, unit, Step.DELIVER, deliver=self._deliverable(unit, slot))
-        if unit.work is Work.BLOCK:
+            return Activation(number, unit, _DELIVER, deliver=self._deliverable(unit, slot))
+        if unit.work is _BLOCK:
             if unit.queue_packs:
-                return Activation(number, unit, Step.ABSORB, self._taken(unit.inputs, self._absorbed(unit, slot)))
-            return Activation(number, unit, Step.WHOLE)
+                return Activation(number, unit, _ABSORB, self._taken(unit.inputs, self._absorbed(unit, slot)))
+            return Activation(number, unit, _WHOLE)
         if unit.references and any(queue.packs for queue in unit.references):
-            return Activation(number, unit, Step.ABSORB, self._taken(unit.references, self._absorbed(unit, slot)))
-        if unit.work is Work.SOURCE:
+            return Activation(number, unit, _ABSORB, self._taken(unit.references, self._absorbed(unit, slot)))
+        if unit.work is _SOURCE:
             allowed = min(self._allowed(unit, unit.rows_read, slot), self._worked_off(unit, slot))
-            return Activation(number, unit, Step.READ, read_packs=allowed)
+            return Activation(number, unit, _READ, read_packs=allowed)
         allowed = self._allowed(unit, unit.rows_in - unit.rows_absorbed, slot)
-        return Activation(number, unit, Step.PROCESS, self._taken(unit.inputs, allowed))
+        return Activation(number, unit, _PROCESS, self._taken(unit.inputs, allowed))
 
     def _taken(self, queues: Sequence[Queue], most: int) -> list[tuple[Queue, int]]:
         """So many packs from the front of the queues, one queue after the other."""
@@ -302,7 +309,7 @@ class Monitor:
 
     def _absorbed(self, unit: Unit, slot: float) -> int:
         """How many packs a unit puts aside in one slot; all of them where there is none."""
-        return self._in_slot(unit.rows_absorbed, unit.seconds, slot) if slot else _MANY
+        return self._in_slot(unit.rows_absorbed, unit.seconds, slot) if slot else MANY
 
     def _in_slot(self, rows: int, seconds: float, slot: float) -> int:
         """The packs that fit into a slot at a measured rate; one where nothing was measured yet."""
@@ -310,7 +317,7 @@ class Monitor:
 
     def _allowed(self, unit: Unit, rows: int, slot: float) -> int:
         """How many packs: as its measured rate fits into the slot, and as the consumers' queues can take."""
-        allowed = self._in_slot(rows, unit.seconds, slot) if slot else _MANY
+        allowed = self._in_slot(rows, unit.seconds, slot) if slot else MANY
         for queue in unit.outputs:
             if queue.capacity is not None:
                 share = queue.passed_rows / rows if rows else 1.0
@@ -322,10 +329,10 @@ class Monitor:
     def _worked_off(self, unit: Unit, slot: float) -> int:
         """The packs that the slowest consumer works off in one slot: more would only wait in its queue."""
         if not slot:
-            return _MANY
+            return MANY
         bounded = [queue.consumer for queue in unit.outputs if queue.capacity is not None]
         rates = [self._in_slot(consumer.rows_in, consumer.seconds, slot) for consumer in bounded]
-        return min(rates, default=_MANY)
+        return min(rates, default=MANY)
 
     def _deliverable(self, unit: Unit, slot: float) -> int:
         """How many packs of the outbox have room; with a time slot, no more than it made in such a time."""
@@ -363,23 +370,23 @@ class Monitor:
         unit.rows_in += taken
         unit.seconds += outcome.seconds
         unit.activations += 1
-        if activation.step is Step.ABSORB:
+        if activation.step is _ABSORB:
             unit.rows_absorbed += taken
-        elif activation.step is Step.WHOLE:
+        elif activation.step is _WHOLE:
             unit.worked = True
         unit.rows_read += outcome.rows_read
         if outcome.exhausted:
             unit.exhausted = True
         if outcome.produced:
             unit.outbox.extend(outcome.produced)
-        if activation.step is Step.DELIVER:
-            self._deliver(unit, activation.deliver, waited=unit.work is not Work.BLOCK)
+        if activation.step is _DELIVER:
+            self._deliver(unit, activation.deliver, waited=unit.work is not _BLOCK)
         elif unit.outbox:
             most = len(unit.outbox)
-            if activation.step is Step.WHOLE and unit.group.policy.timed:
+            if activation.step is _WHOLE and unit.group.policy.timed:
                 most = self._deliverable(unit, self.limits.slot_seconds)
             self._deliver(unit, most)
-            if unit.outbox and unit.work is not Work.BLOCK:  # a blocking unit's results lie in its own area
+            if unit.outbox and unit.work is not _BLOCK:  # a blocking unit's results lie in its own area
                 for pack, queues in unit.outbox:
                     if any(queue.capacity is not None for queue in queues):
                         statistics.hold(pack)
@@ -408,13 +415,15 @@ class Monitor:
         reached: dict[Unit, None] = {}
         while outbox and most:
             head, queues = outbox[0]
-            room = min((queue.room for queue in queues), default=most)
-            if any(queue.spec.capacity_bytes is not None for queue in queues):  # then one pack after the other
-                room = 1 if all(queue.fits(head) for queue in queues) else 0
+            room = most
+            for queue in queues:
+                if queue.room < room:
+                    room = queue.room
+                if queue.capacity_bytes is not None:  # then one pack after the other
+                    room = min(room, 1 if queue.fits(head) else 0)
             if room <= 0:
                 break
             # All packs in a row that go the same way, as far as there is room.
-            room = min(room, most)
             packs: list[Pack] = []
             while outbox and outbox[0][1] is queues and len(packs) < room:
                 packs.append(outbox.popleft()[0])
@@ -522,7 +531,7 @@ class Monitor:
         bounded = [queue for queue in self.queues.values() if queue.capacity is not None]
         held: dict[int, Pack] = {id(pack): pack for queue in bounded for pack in queue.packs}
         for unit in self.units.values():
-            if unit.work is not Work.BLOCK:
+            if unit.work is not _BLOCK:
                 held |= {id(pack): pack for pack, to in unit.outbox if any(q.capacity is not None for q in to)}
         assert self.statistics.packs == len(held)
         assert self.statistics.rows == sum(pack.rows for pack in held.values())

@@ -13,6 +13,8 @@ from engine.schedule.graph import QueueSpec
 if TYPE_CHECKING:
     from engine.schedule.monitor import Unit
 
+MANY = 1 << 40  # packs, where nothing limits them
+
 
 @dataclass(slots=True, eq=False)
 class Pack:
@@ -27,13 +29,16 @@ class Pack:
 class Queue:
     """An ordered list of packs, bounded. Only a spill, which the monitor states, takes it past its capacity."""
 
-    __slots__ = ("bytes", "capacity", "consumer", "extra", "packs", "passed_rows", "producer", "rows", "spec")
+    __slots__ = (
+        "bytes", "capacity", "capacity_bytes", "consumer", "extra", "packs", "passed_rows", "producer", "rows", "spec",
+    )  # fmt: skip
 
     def __init__(self, spec: QueueSpec, producer: Unit, consumer: Unit) -> None:
         self.spec = spec
         self.producer = producer
         self.consumer = consumer
         self.capacity = spec.capacity_packs
+        self.capacity_bytes = spec.capacity_bytes
         self.extra = 0  # packs beyond the capacity that a spill allows
         self.packs: deque[Pack] = deque()
         self.rows = 0
@@ -43,18 +48,19 @@ class Queue:
     @property
     def room(self) -> int:
         """How many packs still go in."""
-        if self.capacity is None:
-            return 1 << 40
-        if self.spec.capacity_bytes is not None and self.bytes >= self.limit_bytes:
+        capacity = self.capacity
+        if capacity is None:
+            return MANY
+        if self.capacity_bytes is not None and self.bytes >= self.limit_bytes:
             return 0
-        return self.capacity + self.extra - len(self.packs)
+        return capacity + self.extra - len(self.packs)
 
     @property
     def limit_bytes(self) -> float:
         """How many bytes it may hold; a spill raises them as it raises the packs."""
-        if self.capacity is None or self.spec.capacity_bytes is None:
+        if self.capacity is None or self.capacity_bytes is None:
             return math.inf
-        return self.spec.capacity_bytes * (1 + self.extra / self.capacity)
+        return self.capacity_bytes * (1 + self.extra / self.capacity)
 
     def fits(self, pack: Pack) -> bool:
         """Whether there is room for a pack. One that is larger than the whole queue goes into an empty one."""
@@ -86,7 +92,7 @@ class Queue:
         if self.extra and self.capacity is not None and len(queued) <= self.capacity:
             self.extra = 0  # what was spilled has been worked off
             if len(queued) > 1 and self.bytes > self.limit_bytes:
-                self.extra = self.capacity * (math.ceil(self.bytes / (self.spec.capacity_bytes or 1)) - 1)
+                self.extra = self.capacity * (math.ceil(self.bytes / (self.capacity_bytes or 1)) - 1)
         return taken
 
     def put(self, pack: Pack) -> None:

@@ -24,6 +24,8 @@ QUEUE_PACKS = 100
 SLOT_MS = 70.0
 STALL_MS = 4.0
 
+_READ, _ABSORB, _WHOLE, _DELIVER = Step.READ, Step.ABSORB, Step.WHOLE, Step.DELIVER  # looked up once, not each turn
+
 ROW_BYTES = 100
 SNAPSHOT_MS = 100.0  # of the virtual clock
 CORES = 2  # as the paper's machine had, and as ours has
@@ -201,14 +203,14 @@ class Simulation:
 
     def _carry_out(self, activation: Activation) -> Outcome:
         unit, step = activation.unit, activation.step
-        if step is Step.DELIVER:
+        if step is _DELIVER:
             return Outcome(0.0)
-        if step is Step.READ:
+        if step is _READ:
             left = self.left[unit.id]
             rows = min(left, activation.read_packs * self.pack_rows)
             self.left[unit.id] = left = left - rows
             return Outcome(rows * self.row_seconds[unit.id], self._packs(unit, rows), rows, left == 0)
-        if step is Step.WHOLE:
+        if step is _WHOLE:
             rows = unit.rows_absorbed
             return Outcome(rows * self.costs[unit.id].whole_us / 1e6, self._packs(unit, rows))
         rows = 0
@@ -219,7 +221,7 @@ class Simulation:
                 packs = iter(queue.packs)
                 for _ in range(count):
                     rows += next(packs).rows
-        if step is Step.ABSORB:
+        if step is _ABSORB:
             return Outcome(rows * self.row_seconds[unit.id])
         return Outcome(rows * self.row_seconds[unit.id], self._packs(unit, rows))
 

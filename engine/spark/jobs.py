@@ -14,34 +14,39 @@ from pyspark.sql import SparkSession
 from engine.events import Event, SparkJob
 
 POLL_SECONDS = 0.5
-MOST = 200  # jobs looked at in one go; the others come with the next
+SPARE = 8  # stages asked for beyond those that are looked for, as others may have begun meanwhile
 
 
 class JobWatch:
-    """Tells of every job whose group begins with the run's name: when it began, how far it is, how it ended."""
+    """Tells of every job whose group begins with the run's name: when it began, how far it is, how it ended.
+
+    A question to the JVM takes longer than its answer, and a run in packs has a job for every turn: what is new comes
+    in one answer, as Spark's own REST service writes it.
+    """
 
     def __init__(self, spark: SparkSession, run: str) -> None:
         self._prefix = f"{run}/"
         context: Any = spark.sparkContext._jsc.sc()
         self._store = context.statusStore()
         self._scheduler = context.dagScheduler()
-        # As Spark's own REST service writes them: one question for all that is known of a job, not one for each field.
         jvm: Any = spark.sparkContext._jvm
         self._writer = jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
+        self._no_quantiles = spark.sparkContext._gateway.new_array(jvm.double, 0)  # type: ignore[union-attr]
         self._next = self._scheduler.numTotalJobs()
         self._open: dict[int, tuple[Any, ...]] = {}  # jobs under way, as they were last told
 
     def poll(self) -> list[SparkJob]:
         """What is new since the last look."""
-        told = []
-        for _ in range(min(MOST, self._scheduler.numTotalJobs() - self._next)):
-            if self._job(self._next) is None:
-                break
+        fresh = self._fresh()
+        while self._next in fresh:
             self._open[self._next] = ()
             self._next += 1
-        for number in list(self._open):
-            data = self._job(number)
-            event = None if data is None else self._event(number, data)
+        jobs = {number: fresh.get(number) or self._one(self._store.job, number) for number in self._open}
+        ours = {number: data for number, data in jobs.items() if data and self._unit(data) is not None}
+        stages = self._stages({stage for data in ours.values() for stage in data["stageIds"]})
+        told = []
+        for number in jobs:
+            event = self._event(number, ours[number], stages) if number in ours else None
             if event is None or event.ended is not None:
                 before = self._open.pop(number)
             else:
@@ -51,41 +56,61 @@ class JobWatch:
                 told.append(event)
         return told
 
-    def _job(self, number: int) -> dict[str, Any] | None:
-        try:
-            return self._known(self._store.job(number))
-        except Exception:
-            return None  # not there yet, or no longer
+    def _fresh(self) -> dict[int, dict[str, Any]]:
+        """The jobs that began since the last look, and maybe some before them. The store has the newest first."""
+        count = self._scheduler.numTotalJobs() - self._next
+        return {data["jobId"]: data for data in self._many(self._store.jobsList(None), count)} if count else {}
 
-    def _known(self, of: Any) -> dict[str, Any]:
-        known: dict[str, Any] = json.loads(self._writer.writeValueAsString(of))
+    def _stages(self, wanted: set[int]) -> dict[int, dict[str, Any]]:
+        """What is known of these stages, of each its last attempt."""
+        if not wanted:
+            return {}
+        newest = self._store.stageList(None, False, False, self._no_quantiles, None)
+        found: dict[int, dict[str, Any]] = {}
+        for data in self._many(newest, len(wanted) + SPARE):
+            found.setdefault(data["stageId"], data)
+        for stage in wanted - found.keys():
+            known = self._one(self._store.lastStageAttempt, stage)
+            if known is not None:
+                found[stage] = known
+        return found
+
+    def _many(self, newest_first: Any, count: int) -> list[dict[str, Any]]:
+        known: list[dict[str, Any]] = json.loads(self._writer.writeValueAsString(newest_first.take(count)))
         return known
 
-    def _event(self, number: int, data: dict[str, Any]) -> SparkJob | None:
+    def _one(self, ask: Callable[[int], Any], number: int) -> dict[str, Any] | None:
+        try:
+            known: dict[str, Any] = json.loads(self._writer.writeValueAsString(ask(number)))
+        except Exception:
+            return None  # not there yet, or no longer
+        return known
+
+    def _unit(self, data: dict[str, Any]) -> str | None:
         group = data.get("jobGroup")
-        if group is None or not group.startswith(self._prefix):
-            return None
+        return group.removeprefix(self._prefix) if group and group.startswith(self._prefix) else None
+
+    def _event(self, number: int, data: dict[str, Any], stages: dict[int, dict[str, Any]]) -> SparkJob:
         return SparkJob(
             job=number,
-            unit=group.removeprefix(self._prefix),
+            unit=self._unit(data) or "",
             status=data["status"].lower(),
             started=_seconds(data.get("submissionTime")),
             ended=_seconds(data.get("completionTime")),
-            stages=[self._stage(stage) for stage in data["stageIds"]],
+            stages=[_stage(stage, stages.get(stage)) for stage in data["stageIds"]],
         )
 
-    def _stage(self, number: int) -> dict[str, Any]:
-        try:
-            stage = self._known(self._store.lastStageAttempt(number))
-        except Exception:
-            return {"stage": number, "name": "", "tasks": 0, "tasks_done": 0, "status": "skipped"}
-        return {
-            "stage": number,
-            "name": stage["name"].partition(" at ")[0],
-            "tasks": stage["numTasks"],
-            "tasks_done": stage["numCompleteTasks"],
-            "status": stage["status"].lower(),
-        }
+
+def _stage(number: int, data: dict[str, Any] | None) -> dict[str, Any]:
+    if data is None:
+        return {"stage": number, "name": "", "tasks": 0, "tasks_done": 0, "status": "skipped"}
+    return {
+        "stage": number,
+        "name": data["name"].partition(" at ")[0],
+        "tasks": data["numTasks"],
+        "tasks_done": data["numCompleteTasks"],
+        "status": data["status"].lower(),
+    }
 
 
 class JobsTold:

@@ -140,7 +140,7 @@ def test_every_granularity_and_policy_gives_the_same_targets(
 ):
     summary = run(
         spark, data, tmp_path, "--granularity", granularity, "--policy", policy, "--queue-packs", queue_packs,
-        "--pack-rows", 1000, "--slot-ms", 200,
+        "--pack-rows", 2000, "--slot-ms", 200,
     )  # fmt: skip
     expected, fused_summary = fused
     found = targets(tmp_path)
