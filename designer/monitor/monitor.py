@@ -67,7 +67,7 @@ class Monitor(QObject):
             for name in first:
                 self.window.docks[name].show()
                 self.window.docks[name].raise_()
-            self._arrange(first)
+            self.arrange(first)
 
     def build(self) -> None:
         """Make the player, the panels in their docks and the timeline, once."""
@@ -105,11 +105,15 @@ class Monitor(QObject):
         started = next(iter(LogReader(log)), None) if log.exists() else None
         return FIRST_OF.get(started.granularity or "", FIRST) if isinstance(started, RunStarted) else FIRST
 
-    def _arrange(self, first: tuple[str, ...] = FIRST) -> None:
-        docks = [self.window.docks[name] for name in first]
-        half = self.window.width() // 2
-        self.window.resizeDocks(docks, [half, half], Qt.Orientation.Horizontal)
-        self.window.resizeDocks(docks, [self.window.height() * 3 // 8] * 2, Qt.Orientation.Vertical)
+    def arrange(self, names: tuple[str, ...] = ()) -> None:
+        """These panels, or those that are seen, share the width and take three eighths of the height."""
+        seen = [self.window.docks[name] for name in names or self.panels]
+        if not names:
+            seen = [dock for dock in seen if not dock.isFloating() and not dock.visibleRegion().isEmpty()]
+        if seen:
+            width, height = self.window.width() // len(seen), self.window.height() * 3 // 8
+            self.window.resizeDocks(seen, [width] * len(seen), Qt.Orientation.Horizontal)
+            self.window.resizeDocks(seen, [height] * len(seen), Qt.Orientation.Vertical)
 
     def _view_of(self, editor: Editor | None) -> CanvasView | None:
         if editor is None:

@@ -542,6 +542,7 @@ class MainWindow(QMainWindow):
     def _arrange(self) -> None:
         self.resizeDocks([self.docks["palette"], self.docks["properties"]], [236, 330], Qt.Orientation.Horizontal)
         self.resizeDocks([self.docks["problems"]], [180], Qt.Orientation.Vertical)
+        self.monitor.arrange()  # a run that was asked for when the program started
 
     def childEvent(self, event: QChildEvent) -> None:
         """The tabs of panels that stand behind each other keep their names; too many can be scrolled."""

@@ -162,7 +162,7 @@ class Outcome:
     exhausted: bool = False  # of a source: nothing is left to read
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Decided:
     """A decision with all that led to it."""
 
@@ -424,9 +424,13 @@ class Monitor:
             if room <= 0:
                 break
             # All packs in a row that go the same way, as far as there is room.
-            packs: list[Pack] = []
-            while outbox and outbox[0][1] is queues and len(packs) < room:
-                packs.append(outbox.popleft()[0])
+            packs = [pack for pack, to in outbox if to is queues] if room >= len(outbox) else []
+            if len(packs) == len(outbox):
+                outbox.clear()
+            else:
+                packs = []
+                while outbox and outbox[0][1] is queues and len(packs) < room:
+                    packs.append(outbox.popleft()[0])
             most -= len(packs)
             bounded = 0
             rows, size = sum([pack.rows for pack in packs]), sum([pack.bytes for pack in packs])

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from engine.events import Event, SparkJob
 
 POLL_SECONDS = 0.5
+LATE = 20  # jobs that may still be on their way to the store when younger ones are there
 SPARE = 8  # stages asked for beyond those that are looked for, as others may have begun meanwhile
 
 
@@ -38,6 +39,8 @@ class JobWatch:
     def poll(self) -> list[SparkJob]:
         """What is new since the last look."""
         fresh = self._fresh()
+        if fresh and min(fresh) > self._next + LATE:
+            self._next = min(fresh)  # those before it are forgotten already
         while self._next in fresh:
             self._open[self._next] = ()
             self._next += 1

@@ -219,6 +219,11 @@ def spark_properties(settings: SparkSettings, scratch: Path, driver_options: str
         "spark.sql.catalogImplementation": "in-memory",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # What is over is in the run's own log. Every question to Spark's store walks over all that it keeps.
+        "spark.ui.retainedJobs": "100",
+        "spark.ui.retainedStages": "200",
+        "spark.ui.retainedTasks": "2000",
+        "spark.sql.ui.retainedExecutions": "100",
         "spark.scheduler.mode": "FAIR",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
