@@ -185,6 +185,7 @@ def _nodes(recording: RunRecording, units: dict[str, UnitState], told: Told) -> 
             nodes[node] = NodeState(State.WAITING, None, None, None, None)
             continue
         members = started.units[unit]["nodes"] if unit in started.units else [node]
+        rows: Rows = None, None, None
         counted = told.counted.get(node)
         if counted is not None:
             rows = counted.rows_in, counted.rows_out, counted.count
@@ -192,8 +193,6 @@ def _nodes(recording: RunRecording, units: dict[str, UnitState], told: Told) -> 
             rows = _passed(recording, unit, of, members, node, str(facts.get("role")))
         elif started.granularity == "fused":
             rows = _written(told.finished.get(unit), of, members, node, str(facts.get("role")))
-        else:
-            rows = None, None, None
         message = of.message
         if message is not None and told.failed[unit][0] not in (None, node):
             message = None  # another node of the unit is to blame

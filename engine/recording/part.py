@@ -152,11 +152,11 @@ class Part:
             recording.units.number(unit)
             for node in facts.get("nodes", ()):
                 recording.units_of[node] = unit
-        for queue, facts in event.queues.items():
+        for queue, known in event.queues.items():
             recording.queues.number(queue)
-            source, _, target, _ = facts.get("link") or ("", "", "", "")
-            recording.givers.setdefault(facts.get("producer", ""), set()).add(source)
-            recording.takers.setdefault(facts.get("consumer", ""), set()).add(target)
+            source, _, target, _ = known.get("link") or ("", "", "", "")
+            recording.givers.setdefault(known.get("producer", ""), set()).add(source)
+            recording.takers.setdefault(known.get("consumer", ""), set()).add(target)
         for table, as_of in event.refreshed.items():
             if as_of is not None and not event.resumed:
                 self._stale(at, table, max(0.0, event.time - as_of), None)

@@ -162,9 +162,9 @@ class JobsPanel(TimePlot):
             [tr("Job {0}", job.number), self.label_of(job.unit), tr(STATES.get(status, status)), took, counted]
         )
         item.setForeground(1, self.colours.unit(job.unit))
-        for stage in event.stages if event is not None else ():
-            item.addChild(QTreeWidgetItem(self._stage(stage)))
-        for row in (item, *(item.child(place) for place in range(item.childCount()))):
+        stages = [QTreeWidgetItem(self._stage(stage)) for stage in (event.stages if event is not None else ())]
+        item.addChildren(stages)
+        for row in (item, *stages):
             row.setTextAlignment(3, RIGHT)
             row.setTextAlignment(4, RIGHT)
         return item
