@@ -22,7 +22,10 @@ from engine.recording.jobs import Job, JobSeries, tasks
 BAR = 0.7  # of a lane's height
 PALE = 140  # lightness of a bar from which on its letters are dark
 LISTED = 40  # jobs: the last ones that had begun by the moment
-STATES = {"running": "running", "succeeded": "done", "failed": "failed", "unknown": "unknown"}
+STATES = {
+    "running": "running", "active": "running", "pending": "waiting", "succeeded": "done", "complete": "done",
+    "failed": "failed", "skipped": "skipped", "unknown": "unknown",
+}  # fmt: skip
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
@@ -68,10 +71,10 @@ class JobBars(pg.GraphicsObject):
             failed = job.told[-1][1].status == "failed"
             color = theme().error if failed else self.panel.colours.unit(job.unit)
             painter.fillRect(frame, color)
-            if height >= metrics.height() and frame.width() > 20:
+            texts = [text for text in self.panel.bar_texts(job) if metrics.horizontalAdvance(text) + 8 <= frame.width()]
+            if height >= metrics.height() and texts:
                 painter.setPen(QColor(Qt.GlobalColor.white if color.lightness() < PALE else Qt.GlobalColor.black))
-                text = metrics.elidedText(self.panel.bar_text(job), Qt.TextElideMode.ElideRight, int(frame.width() - 6))
-                painter.drawText(frame.adjusted(4, 0, -2, 0), int(Qt.AlignmentFlag.AlignVCenter), text)
+                painter.drawText(frame.adjusted(4, 0, -2, 0), int(Qt.AlignmentFlag.AlignVCenter), texts[0])
         painter.restore()
 
 
@@ -92,10 +95,13 @@ class JobsPanel(TimePlot):
         self.view.invertY(True)
         self.item.getAxis("left").setTicks([[]])
         self.list = QTreeWidget()
-        self.list.setHeaderLabels([tr("Job, stage"), tr("Unit"), tr("State"), tr("Time"), tr("Tasks")])
+        self.list.setHeaderLabels([tr("Job, stage"), tr("Unit"), tr("Tasks"), tr("Time"), tr("State")])
         self.list.setAccessibleName(tr("Spark jobs and their stages"))
         self.list.setUniformRowHeights(True)
+        self.list.setIndentation(14)
+        self.list.header().setStretchLastSection(False)
         self.list.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self.list.header().setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
         split = QSplitter(Qt.Orientation.Horizontal)
         self.body.removeWidget(self.plot)
         split.addWidget(self.plot)
@@ -133,10 +139,11 @@ class JobsPanel(TimePlot):
         self.headline_of((f"{begun:,}", tr("jobs so far")), (f"{running:,}", tr("running")))
         self._list(series.jobs[max(0, begun - LISTED) : begun], at)
 
-    def bar_text(self, job: Job) -> str:
-        """A job in a few words."""
+    def bar_texts(self, job: Job) -> list[str]:
+        """A job in a few words, the shorter the later."""
         done, every = tasks(job.told[-1][1])
-        return f"{job.number} {self.label_of(job.unit)}  {done}/{every}"
+        counted = f"{done}/{every}"
+        return [f"{job.number} {self.label_of(job.unit)} {counted}", f"{job.number}  {counted}", str(job.number)]
 
     def _list(self, jobs: list[Job], at: float) -> None:
         """The jobs of late with their stages, as they stood at the moment; the newest first."""
@@ -159,14 +166,14 @@ class JobsPanel(TimePlot):
         took = seconds_text(job.end - job.begin) if event is not None and event.ended and job.end is not None else ""
         counted = f"{done:,}/{every:,}" if event is not None else ""
         item = QTreeWidgetItem(
-            [tr("Job {0}", job.number), self.label_of(job.unit), tr(STATES.get(status, status)), took, counted]
+            [tr("Job {0}", job.number), self.label_of(job.unit), counted, took, tr(STATES.get(status, status))]
         )
         item.setForeground(1, self.colours.unit(job.unit))
         stages = [QTreeWidgetItem(self._stage(stage)) for stage in (event.stages if event is not None else ())]
         item.addChildren(stages)
         for row in (item, *stages):
+            row.setTextAlignment(2, RIGHT)
             row.setTextAlignment(3, RIGHT)
-            row.setTextAlignment(4, RIGHT)
         return item
 
     def _stage(self, stage: dict[str, Any]) -> list[str]:
@@ -175,13 +182,10 @@ class JobsPanel(TimePlot):
         counted = f"{stage.get('tasks_done', 0):,}/{stage.get('tasks', 0):,}"
         if stage.get("tasks_running"):
             counted += tr(", {0} running", stage["tasks_running"])
-        return [
-            tr("Stage {0}", stage.get("stage")),
-            str(stage.get("name", "")),
-            str(stage.get("status", "")),
-            took,
-            counted,
-        ]
+        name = str(stage.get("name", ""))
+        name = "" if name.startswith("$") else name  # of a lambda of Spark's own
+        status = str(stage.get("status", ""))
+        return [tr("Stage {0}", stage.get("stage")), name, counted, took, tr(STATES.get(status, status))]
 
 
 PANEL = JobsPanel
