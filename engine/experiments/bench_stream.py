@@ -3,7 +3,8 @@
 Three hierarchies of 30 tables in all, two classes of periods (1 s and 30 s; less where the run is short), one contender
 after the other on the same session with the same streams. The load is found first by short runs, so that the tracks are
 asked for 95 % of what they can do. How much of it the fast tables bring is a choice; what other splits would give is
-told by simulation, and so is EDF with all tracks unless `--full` runs it as well.
+told by simulation. One track is what section 3.2 calls so: one queue that all processors work off. EDF with one job at
+a time, which cannot carry such a load, is simulated unless `--full` runs it as well.
 """
 
 from __future__ import annotations
@@ -39,19 +40,20 @@ TRACKS = 2
 WANTED = 0.95  # of what the tracks can do; jobs that have to wait are merged, so they are busy a little less
 HALF = 0.5
 TRIALS, TRIAL_PERIODS, NEAR = 4, 2.6, 0.05  # to find the load: how many, how long, and how near it has to come
-DEFAULT, FIFO, EDF, EDF_ALL = "default", "FIFO", "EDF, one track", "EDF, all tracks"
+DEFAULT, FIFO, EDF, EDF_ALONE = "default", "FIFO", "EDF, one track", "EDF, one job at a time"
 
-# The load is reckoned from tables that are updated one by one, so nobody updates several in one job here.
 _PLAIN: dict[str, Any] = {
     "sharing": "one", "inheritance": Inheritance.NONE, "chop": None, "bounds": False, "together": False,
 }  # fmt: skip
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)  # of the fast tables, for the splits that are simulated
 CONTENDERS = {
-    DEFAULT: Settings(tracks=TRACKS, together=False),
+    DEFAULT: Settings(tracks=TRACKS),
     FIFO: Settings(policy="fifo", tracks=TRACKS, **_PLAIN),
-    EDF: Settings(policy="edf", tracks=1, **_PLAIN),
-    EDF_ALL: Settings(policy="edf", tracks=TRACKS, **_PLAIN),
+    EDF: Settings(policy="edf", tracks=TRACKS, **_PLAIN),
+    EDF_ALONE: Settings(policy="edf", tracks=1, **_PLAIN),
 }
+# The load is reckoned from tables that are updated one by one; nor does a simulation know what a job for several saves.
+ONE_BY_ONE = {name: replace(settings, together=False) for name, settings in CONTENDERS.items()}
 
 
 def benchmark(options: Options) -> Report:
@@ -79,12 +81,13 @@ def _contest(options: Options, spark: Any, folder: Path, seconds: float, slow_s:
         "periods, s": [1.0, slow_s], "slow records a second": round(load.slow_rows_per_s),
         "asked of the tracks": round(fast + slow, 3), "by the fast tables": round(fast, 3),
     }  # fmt: skip
-    predicted = {name: _predicted(load, folder, costs, settings, seconds) for name, settings in CONTENDERS.items()}
-    report.facts["by simulation, default / EDF, all tracks"] = round(predicted[DEFAULT][0] / predicted[EDF_ALL][0], 3)
+    predicted = {name: _predicted(load, folder, costs, settings, seconds) for name, settings in ONE_BY_ONE.items()}
+    for name in (FIFO, EDF, EDF_ALONE):
+        report.facts[f"by simulation, default / {name}"] = round(predicted[DEFAULT][0] / predicted[name][0], 3)
     report.facts["by simulation, default / FIFO at other shares of the fast tables"] = _splits(
         folder, costs, seconds, slow_s
     )
-    live = {name: settings for name, settings in CONTENDERS.items() if name != EDF_ALL or options.full}
+    live = {name: settings for name, settings in CONTENDERS.items() if name != EDF_ALONE or options.full}
     for number in range(options.rounds):
         for name, settings in live.items():
             options.say(f"{name}, {seconds:g} s")
@@ -109,7 +112,7 @@ def _tried(
     """The load that asks for the wanted share, and what updates cost when the warehouse runs: from short runs of it."""
     seen: list[tuple[float, float]] = []  # rows a second, share of the slow tables
     for number in range(1, TRIALS + 1):
-        found = _live(load, folder / f"trial-{number}", costs, CONTENDERS[DEFAULT], TRIAL_PERIODS * load.slow_s, spark)
+        found = _live(load, folder / f"trial-{number}", costs, ONE_BY_ONE[DEFAULT], TRIAL_PERIODS * load.slow_s, spark)
         for name, learnt in found["learnt"].items():
             if learnt["observed"]:
                 costs[name] = learnt["alpha_s"] + learnt["beta"] * load.period_s(name)
@@ -134,8 +137,9 @@ def _judge(report: Report) -> None:
         report.claim(f"the default's weighted staleness is at most half of {name}'s", ratio <= HALF, f"{ratio:.2f}")
     asked = report.facts["asked of the tracks"]
     report.claim("the load asks for 80 to 100 % of the tracks", 0.8 <= asked <= 1.0, f"{asked:.0%}")
-    busy = report.contenders[DEFAULT].figure("utilization")
-    report.claim("the tracks are 80 to 100 % busy under the default", 0.8 <= busy <= 1.0, f"{busy:.0%}")
+    busy = report.contenders[FIFO].figure("utilization")  # a job of the default may update several tables, and cheaper
+    text = "the tracks are 80 to 100 % busy where every job updates one table"
+    report.claim(text, 0.8 <= busy <= 1.0, f"{busy:.0%}, FIFO")
     wrong = report.facts["bounds broken that simulation predicts to hold"]
     report.claim("no bound is broken that simulation predicts to hold", not wrong, f"{len(wrong)} of 30 tables")
 
@@ -155,7 +159,7 @@ def _splits(folder: Path, costs: dict[str, float], seconds: float, slow_s: float
             for name, size in load.sizes.items()
             for number in range(size)
         }
-        default, fifo = (_predicted(load, folder, alike, CONTENDERS[name], seconds)[0] for name in (DEFAULT, FIFO))
+        default, fifo = (_predicted(load, folder, alike, ONE_BY_ONE[name], seconds)[0] for name in (DEFAULT, FIFO))
         found[f"{100 * fast / WANTED:.0f} %, {load.fast_tables} tables"] = round(default / fifo, 2)
     return found
 
