@@ -21,7 +21,9 @@ from engine.simulation import launch_simulated
 
 ROUNDS = 1
 EVENTS, HOUR_S = 1_000_000, 3600  # what the long log has to have
-SCALE = 22.0  # of the butterfly of figure 1: so many rows that one pack a turn makes a million events
+# The butterfly of figure 1 with so many rows that it lasts an hour, and so many in a pack that one pack a turn makes a
+# little more than a million events.
+SCALE, PACK_ROWS = 44.0, 750
 PACE = 10_000  # events a second
 LIVE_S = 10
 FRAMES = 100
@@ -33,8 +35,9 @@ def benchmark(options: Options) -> Report:
     quiet = is_quiet()
     folder = options.folder / "monitor"
     folder.mkdir(parents=True, exist_ok=True)
-    options.say("simulating the Fig. 1 butterfly until its log has a million events")
-    long = _log(folder, "million", archetype("butterfly", SCALE), SimulationSettings(policy="mm", slot_ms=0.01))
+    options.say("simulating an hour of the Fig. 1 butterfly, a million events")
+    packs = SimulationSettings(policy="mm", slot_ms=0.01, pack_rows=PACK_ROWS)
+    long = _log(folder, "hour", archetype("butterfly", SCALE), packs)
     options.say("simulating a workflow of 1,000 nodes")
     large = _log(folder, "large", bind(large_workflow(1_000), catalogue()), SimulationSettings(policy="mm"))
     report = Report()

@@ -34,8 +34,9 @@ class Job:
 
 
 def tasks(job: SparkJob) -> tuple[int, int]:
-    """How many tasks of a job are done, of how many."""
-    return sum(stage.get("tasks_done", 0) for stage in job.stages), sum(stage.get("tasks", 0) for stage in job.stages)
+    """How many tasks of a job are done, of how many; a stage that was skipped has none."""
+    stages = [stage for stage in job.stages if stage.get("status") != "skipped"]
+    return sum(stage.get("tasks_done", 0) for stage in stages), sum(stage.get("tasks", 0) for stage in stages)
 
 
 @dataclass

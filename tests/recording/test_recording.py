@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.events import Event, event_from
+from engine.events import Event, SparkJob, event_from
 from engine.recording import RunRecording, State
 from engine.recording.bottleneck import bottleneck
 from engine.recording.compare import Comparison
@@ -562,6 +562,10 @@ def test_the_cores_that_tasks_kept_busy_are_those_of_their_stages() -> None:
     assert busy[15] == pytest.approx(1.5)
     assert busy[35] == pytest.approx(0.5)
     assert [one.lane for one in series.jobs] == [0, 1], "they ran at the same time"
+    skipped = {**stage(4, 1.0, None, 0.0), "status": "skipped"}
+    both = event_from(job(9, 1.0, 1.0, 2.0, shared, skipped))
+    assert isinstance(both, SparkJob)
+    assert tasks(both) == (4, 4), "a stage that was skipped has no tasks to do"
     assert [tasks(event) for event in (series.jobs[0].at(2.0), series.jobs[0].at(3.0)) if event] == [(1, 4), (4, 4)]
     recording.feed(lines([job(2, 5.0, 4.5, None, stage(3, 4.5, None, 0.0, running=2)), begun(resumed=True, time=1006.0),
                           job(0, 7.0, 6.5, 7.0, stage(1, 6.5, 7.0, 1.0))]))  # fmt: skip

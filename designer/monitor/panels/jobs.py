@@ -128,7 +128,7 @@ class JobsPanel(TimePlot):
     def draw_plot(self, recording: RunRecording, start: float, stop: float) -> None:
         series = self.series
         series.read(recording)
-        if not self.same(recording):
+        if not self.same(recording, len(series.lanes)):
             self.say("" if series.jobs else tr("No jobs of Spark: simulated runs and Spark Connect tell of none"))
             self.view.setYRange(-0.6, max(len(series.lanes), 1) - 0.4, padding=0)
             seen = [job for job in series.jobs if job.begin <= stop and (job.end is None or job.end >= start)]
