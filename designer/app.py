@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QLocale, QTimer, QTranslator
+from PySide6.QtGui import QPixmapCache
 from PySide6.QtWidgets import QApplication
 
+PICTURES_KB = 128 * 1024  # of nodes, kept while they do not change
 ENGINE_AFTER_MS = 1_500  # the window first; the engine process is light until Spark is asked for
 
 
@@ -27,6 +29,7 @@ def make_application(arguments: Sequence[str]) -> QApplication:
     if translator.load(QLocale(), "papilio", "_", str(place)):
         application.installTranslator(translator)
     node.use_font(application.font())
+    QPixmapCache.setCacheLimit(PICTURES_KB)
     return application
 
 

@@ -106,6 +106,11 @@ class NodeItem(QGraphicsItem):
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIsSelectable)
         self.setZValue(10)
 
+    def keep_picture(self, kept: bool) -> None:
+        """Paint it once and use the picture again until it changes. From afar painting it is less than that."""
+        mode = QGraphicsItem.CacheMode
+        self.setCacheMode(mode.DeviceCoordinateCache if kept else mode.NoCache)
+
     # -- what it shows
 
     def show_node(self, operator: str, kind: type[Operator] | None, title: str, ports: Ports) -> None:

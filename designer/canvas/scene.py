@@ -58,6 +58,7 @@ class CanvasScene(QGraphicsScene):
         self.decorations: list[Callable[[QPainter, NodeItem], None]] = []
         self.tellers: list[Callable[[Hit], str]] = []  # add to a tool tip, as rich text
         self.far_decorations: list[Callable[[QPainter, NodeItem], None]] = []  # the same, for nodes seen from afar
+        self._pictures = True
         self._content: QRectF | None = None
         self._dirty: set[str] = set()
         self._bends = bends(document.workflow)
@@ -143,6 +144,7 @@ class CanvasScene(QGraphicsScene):
 
     def _add_node(self, id_: str, at: tuple[float, float], shown: bool = True) -> None:
         item = NodeItem(id_)
+        item.keep_picture(self._pictures)
         item.setPos(*at)
         self.nodes[id_] = item
         self.around.setdefault(id_, set())
@@ -293,6 +295,29 @@ class CanvasScene(QGraphicsScene):
             if faded != edge.faded:
                 edge.faded = faded
                 edge.restyle()
+
+    def keep_pictures(self, kept: bool) -> None:
+        """Whether each node is painted once and its picture used again, until it changes."""
+        if kept != self._pictures:
+            self._pictures = kept
+            for item in self.nodes.values():
+                item.keep_picture(kept)
+
+    def update(self, *area: Any) -> None:
+        """Paint a part again, or everything: then the nodes' pictures as well."""
+        if not area:
+            for item in self.nodes.values():
+                item.update()
+        super().update(*area)
+
+    def render(self, *given: Any) -> None:
+        """Paint it elsewhere, into a file of any resolution: not from the pictures, which are the screen's."""
+        kept = self._pictures
+        self.keep_pictures(False)
+        try:
+            super().render(*given)
+        finally:
+            self.keep_pictures(kept)
 
     def restyle(self) -> None:
         """Draw everything in the theme in use."""

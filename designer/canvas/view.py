@@ -26,6 +26,7 @@ from designer.canvas.gestures import Band, Connect, Gesture, Move, Pan, Resize
 from designer.canvas.inline import InlineEditor
 from designer.canvas.legend import Legend
 from designer.canvas.minimap import Minimap
+from designer.canvas.node import FAR
 from designer.canvas.quick_add import QuickAdd
 from designer.canvas.scene import CanvasScene, Hit
 from designer.canvas.walk import step
@@ -96,6 +97,7 @@ class CanvasView(QGraphicsView):
         editor.analysed.connect(lambda _: self.legend.refresh())
         editor.before_close.append(self.canvas.close)
         self.canvas.chosen.connect(self._end_lineage)
+        self.zoomed.connect(lambda zoom: self.canvas.keep_pictures(zoom >= FAR))
 
     # ---------------------------------------------------------------- looking around
 

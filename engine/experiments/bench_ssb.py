@@ -11,7 +11,7 @@ from engine.experiments.ssb import generate_ssb
 from engine.experiments.ssb_queries import QUERIES, answer_in_sql, in_duckdb, in_spark_sql
 
 SCALE = 1.0
-WARM_ROUNDS = 3
+WARM_ROUNDS = 8  # a query takes a second, and Java is done compiling after some ten
 LIMIT = 1.10  # the share of Spark SQL's time that a dataflow may take
 
 

@@ -15,6 +15,7 @@ from engine.events import Event, SparkJob
 
 POLL_SECONDS = 0.5
 LATE = 20  # jobs that may still be on their way to the store when younger ones are there
+FEW = 12  # stages are asked for one by one: an answer of more than 8 KB waits 40 ms for its acknowledgement
 SPARE = 8  # stages asked for beyond those that are looked for, as others may have begun meanwhile
 
 
@@ -66,12 +67,11 @@ class JobWatch:
 
     def _stages(self, wanted: set[int]) -> dict[int, dict[str, Any]]:
         """What is known of these stages, of each its last attempt."""
-        if not wanted:
-            return {}
-        newest = self._store.stageList(None, False, False, self._no_quantiles, None)
         found: dict[int, dict[str, Any]] = {}
-        for data in self._many(newest, len(wanted) + SPARE):
-            found.setdefault(data["stageId"], data)
+        if len(wanted) > FEW:
+            newest = self._store.stageList(None, False, False, self._no_quantiles, None)
+            for data in self._many(newest, len(wanted) + SPARE):
+                found.setdefault(data["stageId"], data)
         for stage in wanted - found.keys():
             known = self._one(self._store.lastStageAttempt, stage)
             if known is not None:

@@ -118,7 +118,7 @@ def time_to_text(moment: datetime) -> str:
 
 def time_from_text(text: str) -> datetime:
     """The moment that `time_to_text` wrote."""
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    return datetime.fromisoformat(text)
 
 
 def check_record(record: Record, what: str) -> None:

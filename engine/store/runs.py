@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LOG = "events.jsonl"
 REMEMBERED = 200  # runs that are looked at for the last refresh of a target
+NEWEST = 10  # of them
 
 
 def new_run_id(moment: datetime | None = None) -> str:
@@ -99,10 +100,9 @@ def last_refreshes(bound: Bound, url: str | None = None) -> dict[str, float | No
             with contextlib.suppress(Exception):  # a target that cannot be named was never loaded
                 wanted.setdefault(operator.identity(place), []).append(node)
     with contextlib.suppress(PapilioError), MetadataStore(url) as store:
-        for record in store.list_runs(status="done", limit=REMEMBERED if wanted else 0):
-            for target in record.summary.get("targets", {}).values():
-                for node in wanted.pop(target.get("path"), ()):
-                    found[node] = record.started.timestamp()
-            if not wanted:
-                break
+        for limit in (NEWEST, REMEMBERED):  # most often it is among the newest, and reading all of them takes a while
+            for record in store.list_runs(status="done", limit=limit) if wanted else ():
+                for target in record.summary.get("targets", {}).values():
+                    for node in wanted.pop(target.get("path"), ()):
+                        found[node] = record.started.timestamp()
     return found

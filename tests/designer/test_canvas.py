@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import QByteArray, QMimeData, QPoint, QPointF, Qt
 from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent, QGuiApplication, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit
+from PySide6.QtWidgets import QApplication, QGraphicsItem, QLineEdit, QPlainTextEdit
 
 from designer.canvas import tips
 from designer.canvas.drop import MIME
@@ -359,6 +359,15 @@ def test_rename_in_place(window: MainWindow) -> None:
 
 
 # ---------------------------------------------------------------- looking around
+
+
+def test_pictures_of_nodes_are_kept_near_by_and_not_from_afar(window: MainWindow) -> None:
+    hand = opened(window, small())
+    item = hand.view.canvas.nodes["some"]
+    hand.view.zoom_to(1.0)
+    assert item.cacheMode() == QGraphicsItem.CacheMode.DeviceCoordinateCache
+    hand.view.zoom_to(0.1)
+    assert item.cacheMode() == QGraphicsItem.CacheMode.NoCache
 
 
 def test_the_wheel_zooms_to_the_pointer(window: MainWindow) -> None:

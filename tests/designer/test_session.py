@@ -15,7 +15,7 @@ import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QColor, QDragEnterEvent, QDropEvent, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMessageBox, QPushButton
+from PySide6.QtWidgets import QApplication, QGraphicsItem, QMessageBox, QPushButton
 
 from designer.canvas.picture import save_picture
 from designer.commands.registry import commands
@@ -29,6 +29,7 @@ from designer.theme.theme import load_theme, theme, themes
 from designer.window.window import MainWindow
 from engine.errors import BadInput
 from engine.model.file import load, save
+from engine.model.operator import Role
 from engine.model.shape import shape
 from engine.operators import catalogue
 from tests.designer.conftest import opened
@@ -474,11 +475,19 @@ def test_the_command_palette_finds_and_runs_a_command(window: MainWindow) -> Non
 
 def test_the_theme_is_switched_and_remembered(window: MainWindow) -> None:
     hand = opened(window, fig1())
-    light = hand.view.grab().toImage().pixelColor(5, 5)
+    item = next(item for item in hand.view.canvas.nodes.values() if item.kind and item.kind.role is Role.ACTIVITY)
+    face = hand.at(item.frame().right() - 24, item.frame().top() + 12)  # where a node has neither word nor sign
+
+    def seen() -> tuple[QColor, QColor]:
+        image = hand.view.viewport().grab().toImage()
+        return image.pixelColor(5, 5), image.pixelColor(face)
+
+    light = seen()
+    assert item.cacheMode() == QGraphicsItem.CacheMode.DeviceCoordinateCache
     window.run("view.theme_dark")
-    dark = hand.view.grab().toImage().pixelColor(5, 5)
-    assert light.lightness() > 200
-    assert dark.lightness() < 60
+    dark = seen()
+    assert min(color.lightness() for color in light) > 200
+    assert max(color.lightness() for color in dark) < 90, "the picture that is kept of a node is painted again, too"
     assert Settings(window.settings.folder).theme == "dark"
     window.run("view.theme_light")
 
