@@ -131,7 +131,7 @@ def _secrets(
     """Every value in plain settings where a secret belongs, with the steps to it."""
     for name, means, inner in texts_of(kind):
         info = kind.model_fields[name]
-        key = info.alias if info.alias in settings else name
+        key = info.alias if info.alias is not None and info.alias in settings else name
         if key not in settings:
             continue
         value, steps = settings[key], (*before, key)

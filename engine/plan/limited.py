@@ -90,7 +90,9 @@ class Labels:
         return {index for labels in lists for _, spent in labels for index, own in enumerate(spent) if own}
 
     def without(self, labels: list[Label], done: Sequence[int]) -> list[Label]:
-        """The same plans, of which some limits are known to be kept."""
+        """Those that keep the limits, some of which nothing more counts for: they no longer tell plans apart."""
         return self._kept(
-            (number, tuple(0 if index in done else own for index, own in enumerate(spent))) for number, spent in labels
+            (number, tuple(0 if index in done else own for index, own in enumerate(spent)))
+            for number, spent in labels
+            if self._keeps(spent)
         )

@@ -157,3 +157,13 @@ def test_bars_are_as_long_as_their_values_and_stay_in_the_picture():
     assert bars[1] == pytest.approx(4 * bars[0], rel=0.01)
     assert all(float(line.get("x2", "999")) <= 720 for line in root.iter(f"{space}line"))
     ElementTree.fromstring(draw_measured("nothing", "s", []))
+
+
+def test_the_command_ends_with_1_where_one_failed_and_still_writes_the_page(tmp_path, monkeypatch):
+    keep(bench_result(), tmp_path / "results")
+    monkeypatch.setattr(results, "command_for", lambda *_: [sys.executable, "-c", "raise SystemExit('no room')"])
+    page = tmp_path / "help" / "results.md"
+    done = papilio_here("results", "--run", "ssb", "--folder", tmp_path / "results", "--to", page, home=tmp_path)
+    assert done.returncode == 1
+    assert "failed: bench ssb: it ended with 1: no room" in done.stdout
+    assert page.exists()

@@ -280,10 +280,10 @@ def test_plans_do_not_depend_on_how_python_hashes(tmp_path):
     said = []
     for seed in ("1", "20260"):
         done = subprocess.run(
-            [sys.executable, "-c", LISTS_PLANS, str(BALANCED), str(RIGHT_DEEP)], check=False, capture_output=True,
+            [sys.executable, "-c", LISTS_PLANS, str(BALANCED)], check=False, capture_output=True,
             text=True, timeout=60, env={**environment_for(tmp_path), "PYTHONHASHSEED": seed},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         said.append(done.stdout)
-    assert said[0].count("\n") > 200
+    assert said[0].count("\n") >= 150
     assert said[0] == said[1]

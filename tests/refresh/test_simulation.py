@@ -140,7 +140,7 @@ def scenario(name: str) -> Path:
 
 
 def test_on_the_papers_chains_inheriting_the_largest_priority_beats_none(file: Path) -> None:
-    slow = ("--tracks", "4", "--count", "30000", "--slowdown", "3", "--normal-s", "6500", "--slow-s", "6500")
+    slow = ("--tracks", "4", "--count", "6000", "--slowdown", "3", "--normal-s", "6500", "--slow-s", "6500")
     largest, none = (
         simulated(scenario("stream_chains"), *slow, "--inheritance", inheritance) for inheritance in ("max", "none")
     )
