@@ -440,8 +440,8 @@ class CanvasView(QGraphicsView):
             if direction in ("up", "down"):
                 self.select_next("edge", backwards=direction == "up")
                 return
-            first = edges[0].source if direction == "left" else edges[0].target
-            first = first if first in places else None
+            end = edges[0].source if direction == "left" else edges[0].target
+            first = end if end in places else None
         elif not chosen:
             first = min(places, key=lambda id_: places[id_], default=None)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from designer.canvas.edge import EdgeItem
@@ -49,8 +49,7 @@ def next_item(scene: CanvasScene, kind: str, backwards: bool) -> EdgeItem | Note
 
     With a node selected: the first edge that leaves it, or backwards the last that enters it; its group.
     """
-    found: Sequence[EdgeItem | NoteItem | GroupItem]
-    chosen: Sequence[EdgeItem | NoteItem | GroupItem]
+    found: list[EdgeItem | NoteItem | GroupItem]
     nodes = set(scene.selected_nodes())
     if kind == "edge":
         edges = _edges_in_order(scene)
@@ -60,11 +59,12 @@ def next_item(scene: CanvasScene, kind: str, backwards: bool) -> EdgeItem | Note
         )
         if nodes and any(own):
             return (own[1] or own[0])[-1] if backwards else (own[0] or own[1])[0]
-        found, chosen = edges, [item for item in edges if item.chosen]
+        found = [*edges]
     else:
-        items: list[NoteItem | GroupItem] = [*(scene.notes if kind == "note" else scene.groups).values()]
+        items = [*(scene.notes if kind == "note" else scene.groups).values()]
         found = sorted((item for item in items if item.isVisible()), key=lambda item: item.pos().toTuple())
-        chosen = [item for item in found if item.isSelected()]
+    chosen = [item for item in found if (item.chosen if isinstance(item, EdgeItem) else item.isSelected())]
+    if kind == "group":
         around = [item for item in found if isinstance(item, GroupItem) and nodes & set(item.held.nodes)]
         if around and not chosen:
             return around[0]

@@ -225,8 +225,9 @@ class _Binder:
         for name, parameter in workflow.parameters.items():
             bound.values[name] = given.get(name, parameter.default)
             if isinstance(bound.values[name], (list, dict)):
-                reason = f"the parameter `{name}` takes one value, not {bound.values[name]!r}"
-                self.problem(reason, setting=f"parameters.{name}")
+                self.problem(
+                    f"the parameter `{name}` takes one value, not {bound.values[name]!r}", setting=f"parameters.{name}"
+                )
             if name in workflow.roots:
                 self.problem(f"`{name}` is both a parameter and a root", setting=f"parameters.{name}")
         base = bound.file.parent if bound.file else Path.cwd()
