@@ -59,6 +59,7 @@ class CanvasView(QGraphicsView):
     said = Signal(str)  # something for the status bar
     asked_problem = Signal(str)  # a node's badge was clicked
     asked_menu = Signal(QPoint)
+    _corners: tuple[Minimap | Legend, ...] = ()
 
     def __init__(self, editor: Editor, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -92,6 +93,7 @@ class CanvasView(QGraphicsView):
         self._fitted = False  # all is shown, until the person looks elsewhere
         self.minimap = Minimap(self)
         self.legend = Legend(self)
+        self._corners = (self.minimap, self.legend)
         self.inline = InlineEditor(self)
         self.adder = QuickAdd(self)
         editor.analysed.connect(self.canvas.show_analysis)
@@ -533,6 +535,12 @@ class CanvasView(QGraphicsView):
                 QToolTip.hideText()
             return True
         return super().viewportEvent(event)
+
+    def scrollContentsBy(self, dx: int, dy: int) -> None:
+        """What is seen already moves as it is; what stands in the corners stays there."""
+        super().scrollContentsBy(dx, dy)
+        for corner in self._corners:
+            corner.move(corner.home)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
