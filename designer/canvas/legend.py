@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF, QRect, QRectF, Qt
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
@@ -22,8 +22,9 @@ class Legend(QWidget):
     """Colours with the names of what they stand for; clicks go through to the canvas."""
 
     def __init__(self, view: CanvasView) -> None:
-        super().__init__(view)
+        super().__init__(view.viewport())
         self.view = view
+        self.home = QPoint()
         self.rows: list[tuple[str, QColor]] = []
         self.more: list[tuple[str, str]] = []  # what is there to know beside the overlay's regions
         self._entries: list[tuple[QPointF, str, QColor]] = []
@@ -65,7 +66,8 @@ class Legend(QWidget):
             x += width
             widest = max(widest, x)
         self.resize(int(widest) + 4, int(y) + 28)
-        self.move(14, self.view.viewport().height() - self.height() - 14)
+        self.home = QPoint(14, self.view.viewport().height() - self.height() - 14)
+        self.move(self.home)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         colors = theme()

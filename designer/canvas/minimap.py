@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF, QRectF, Qt, QTimer
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, QTimer
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QWidget
 
@@ -23,8 +23,9 @@ class Minimap(QWidget):
     """Drag in it to move the view."""
 
     def __init__(self, view: CanvasView) -> None:
-        super().__init__(view)
+        super().__init__(view.viewport())  # not beside it: Qt paints all of what lies below another, at each step
         self.view = view
+        self.home = QPoint()
         self.wanted = True
         self.setFixedSize(WIDTH, HEIGHT)
         self.setToolTip(tr("Drag to look elsewhere"))
@@ -44,7 +45,8 @@ class Minimap(QWidget):
 
     def place(self) -> None:
         """Back into the corner."""
-        self.move(self.view.viewport().width() - WIDTH - 14, self.view.viewport().height() - HEIGHT - 14)
+        self.home = QPoint(self.view.viewport().width() - WIDTH - 14, self.view.viewport().height() - HEIGHT - 14)
+        self.move(self.home)
         self.look()
 
     def look(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from designer.document.edits import Edit, apply
+from designer.document.edits import Edit, Place, apply
 from designer.document.layout import check_layout
 from designer.document.ports import Catalogue, PortTable
 from engine.model.comments import Comments, comments_of, with_comments
@@ -14,6 +14,8 @@ from engine.model.secrets import refuse_secrets
 from engine.model.workflow import Workflow
 
 Observer = Callable[[Edit], None]
+
+COMMENTS: Place = ("comments",)  # the one place that is the file's and not the workflow's
 
 
 class Document:
@@ -40,7 +42,10 @@ class Document:
 
     def apply(self, edit: Edit) -> None:
         """Make an edit and tell the observers."""
-        apply(self.workflow, edit.cells)
+        apply(self.workflow, (cell for cell in edit.cells if cell.place != COMMENTS))
+        for cell in edit.cells:
+            if cell.place == COMMENTS:
+                self.comments = cell.after
         for observer in list(self.observers):
             observer(edit)
 

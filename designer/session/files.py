@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
 
+from designer.canvas.arrange import arrange, place_missing
 from designer.canvas.view import CanvasView
 from designer.document.document import Document
+from designer.document.layout import positions
 from designer.session.recovery import Lost
 from designer.text import tr
 from engine.errors import BadInput, PapilioError
@@ -90,8 +92,12 @@ class Files:
         if document is not None:
             from designer.document.replacing import replaced
 
-            editor.push(replaced(editor.document, document.workflow, "Read again"))
+            if len(positions(document.workflow)) < len(document.workflow.nodes):
+                place_missing(document, arrange(document))
+            editor.push(replaced(editor.document, document, "Read again"))
+            editor.document.on_disk = document.on_disk
             editor.stack.setClean()
+            self.window.recovery.forget(editor)
 
     def recover(self, lost: list[Lost]) -> None:
         """Open what a crash left unsaved; it stays unsaved, and the files on disk as they are."""

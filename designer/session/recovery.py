@@ -20,7 +20,7 @@ from engine.model.workflow import Workflow
 from engine.model.yamldata import read_yaml
 
 HEAD = "# papilio recovery "
-QUIET_MS = 250  # after the last edit; a crash costs no more than this
+KEEP_MS = 250  # after an edit, however many follow it; a crash costs no more than this
 
 
 @dataclass(frozen=True)
@@ -118,13 +118,14 @@ class _Keeper(QObject):
         self.file = file
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
-        self._timer.setInterval(QUIET_MS)
+        self._timer.setInterval(KEEP_MS)
         self._timer.timeout.connect(self.write)
         editor.stack.indexChanged.connect(self._step)
 
     def _step(self) -> None:
         if self.editor.modified:
-            self._timer.start()
+            if not self._timer.isActive():  # started anew at each step it would never end while somebody types
+                self._timer.start()
         else:
             self.clear()
 

@@ -225,16 +225,18 @@ class _Binder:
         for name, parameter in workflow.parameters.items():
             bound.values[name] = given.get(name, parameter.default)
             if isinstance(bound.values[name], (list, dict)):
-                self.problem(f"the parameter `{name}` takes one value, not {bound.values[name]!r}")
+                self.problem(
+                    f"the parameter `{name}` takes one value, not {bound.values[name]!r}", setting=f"parameters.{name}"
+                )
             if name in workflow.roots:
-                self.problem(f"`{name}` is both a parameter and a root")
+                self.problem(f"`{name}` is both a parameter and a root", setting=f"parameters.{name}")
         base = bound.file.parent if bound.file else Path.cwd()
         bound.roots = {} if workflow.roots else resolve_roots({}, base)
         for name, text in workflow.roots.items():
             reason = self.resolve_root(name, text, base)
             if reason is not None:
                 self.broken_roots.add(name)
-                self.problem(reason)
+                self.problem(reason, setting=f"roots.{name}")
         bound.values.update({name: str(path) for name, path in bound.roots.items() if name})
 
     def resolve_root(self, name: str, text: str, base: Path) -> str | None:
