@@ -10,6 +10,7 @@ from designer.document.layout import check_layout
 from designer.document.ports import Catalogue, PortTable
 from engine.model.comments import Comments, comments_of, with_comments
 from engine.model.file import WorkflowFile, load, to_yaml, write_text
+from engine.model.secrets import refuse_secrets
 from engine.model.workflow import Workflow
 
 Observer = Callable[[Edit], None]
@@ -54,6 +55,7 @@ class Document:
 
     def save(self, path: Path) -> None:
         """Write the file in one step; from now on the document belongs to it."""
+        refuse_secrets(self.workflow, path.name, self.catalogue)
         text = self.text()
         write_text(path, text)
         self.path, self.on_disk = path, text

@@ -14,9 +14,9 @@ from designer.document.layout import positions
 from designer.session.recovery import Lost
 from designer.text import tr
 from engine.errors import BadInput, PapilioError
-from engine.model.binding import secret_literals
 from engine.model.comments import comments_of
 from engine.model.file import read_text, workflow_from
+from engine.model.secrets import refuse_secrets
 from engine.model.workflow import FILE_ENDING, Workflow
 
 if TYPE_CHECKING:
@@ -156,11 +156,8 @@ class Files:
     def write(self, view: CanvasView, path: Path) -> bool:
         """Write to a path; what stands in the way is told."""
         editor = view.editor
-        secrets = secret_literals(editor.document.workflow, self.window.catalogue)
-        if secrets:
-            self.window.complain(tr("Not saved"), "\n".join(problem.text() for problem in secrets))
-            return False
         try:
+            refuse_secrets(editor.document.workflow, path.name, self.window.catalogue)
             if path == editor.path and self._changed_by_others(editor.document):
                 return False
             editor.save(path)

@@ -15,6 +15,7 @@ from designer.document.document import Document
 from designer.editor import Editor
 from engine.errors import BadInput
 from engine.model.file import read_text, workflow_from
+from engine.model.secrets import without_secrets
 from engine.model.workflow import Workflow
 from engine.model.yamldata import read_yaml
 
@@ -145,7 +146,8 @@ class _Keeper(QObject):
         out = QSaveFile(str(self.file))
         if out.open(QIODevice.OpenModeFlag.WriteOnly):
             # JSON is YAML, and ten times as quick to write: a large workflow is kept without being felt.
-            text = json.dumps(document.workflow.document(), ensure_ascii=False, default=str)
+            plain = without_secrets(document.workflow.document(), document.catalogue)
+            text = json.dumps(plain, ensure_ascii=False, default=str)
             out.write(f"{HEAD}{json.dumps(data)}\n{text}\n".encode())
             out.commit()
 

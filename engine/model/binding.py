@@ -27,10 +27,10 @@ from engine.model.operator import (
     Port,
     Role,
     Source,
-    is_secret_reference,
 )
 from engine.model.paths import OutsideRoots, resolve_path, resolve_roots
 from engine.model.problems import Level, Problem, did_you_mean
+from engine.model.secrets import MESSAGE, secret_fields
 from engine.model.types import Schema
 from engine.model.workflow import Edge, Node, UnknownReference, Workflow, substitute
 from engine.model.yamldata import collector_paused
@@ -304,6 +304,8 @@ class _Binder:
                 message = f"`{kind.name}` has no setting `{last}`{did_you_mean(last, known)}"
             elif item["type"] == "missing":
                 message = f"`{kind.name}` needs the setting `{place}`"
+            elif item["loc"] and item["loc"][-1] in secret_fields(kind):
+                message = MESSAGE  # and not what it is
             else:
                 message = item["msg"].removeprefix("Value error, ")
                 if not isinstance(item.get("input"), (dict, list)) and item["type"] != "value_error":
@@ -480,23 +482,3 @@ def check_operator(
 
 def _arrow(edge: Edge) -> str:
     return f"{edge.from_} → {edge.to}"
-
-
-def secret_literals(workflow: Workflow, catalogue: Catalogue) -> list[Problem]:
-    """Secrets written out in a workflow; it must not be saved with any."""
-    problems = []
-    for id_, node in workflow.nodes.items():
-        kind = catalogue.get(node.operator)
-        for name, info in kind.model_fields.items() if kind else ():
-            value = node.settings.get(name)
-            marks = [item for item in info.metadata if getattr(item, "meaning", None) is Meaning.SECRET]
-            if marks and isinstance(value, str) and value and not is_secret_reference(value):
-                problems.append(
-                    Problem(
-                        "a secret is never written into the file; name an environment variable, "
-                        "as in `${env:PASSWORD}`",
-                        id_,
-                        setting=name,
-                    )
-                )
-    return problems

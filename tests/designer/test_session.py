@@ -29,6 +29,7 @@ from designer.session.store import StoreDialog
 from designer.session.templates import TemplatesDialog
 from designer.theme.theme import load_theme, theme, themes
 from designer.window.window import MainWindow
+from engine.errors import BadInput
 from engine.model.file import load, save
 from engine.model.operator import Role
 from engine.model.shape import shape
@@ -196,8 +197,29 @@ def test_secrets_are_not_saved(window: MainWindow, tmp_path: Path) -> None:
     hand.view.editor.push(changes.set_setting(document, "rows", "password", "hunter2"))
     path = tmp_path / "secret.butterfly.yaml"
     assert not window.files.write(hand.view, path)
-    assert "secret" in message(window)
+    assert "node `rows`, setting `password`: a secret is never written" in message(window)
     assert not path.exists()
+    with pytest.raises(BadInput, match="a secret is never written"):
+        document.save(path)
+    dialog = StoreDialog(window)
+    dialog.put("flow", "with a secret")
+    assert "a secret is never written" in message(window)
+    assert dialog.tree.topLevelItemCount() == 0
+    dialog.close()
+
+
+def test_recovery_keeps_the_work_but_no_secret(window: MainWindow) -> None:
+    hand = opened(window, small())
+    editor = hand.view.editor
+    editor.push(changes.change_operator(editor.document, "rows", "postgresql_source"))
+    editor.push(changes.set_setting(editor.document, "rows", "password", "hunter2"))
+    editor.push(changes.set_setting(editor.document, "rows", "host", "db.example.org"))
+    window.recovery._kept[editor].write()
+    (file,) = window.recovery.folder.glob("*.yaml")
+    text = file.read_text(encoding="utf-8")
+    assert "hunter2" not in text
+    assert "db.example.org" in text
+    assert editor.document.workflow.nodes["rows"].settings["password"] == "hunter2", "what is open is as it was"
 
 
 def test_a_file_changed_by_another_program_is_not_overwritten_unasked(
