@@ -11,7 +11,7 @@ from PySide6.QtGui import QPixmapCache
 from PySide6.QtWidgets import QApplication
 
 PICTURES_KB = 128 * 1024  # of nodes, kept while they do not change
-ENGINE_AFTER_MS = 1_500  # the window first; the engine process is light until Spark is asked for
+ENGINE_AFTER_MS = 1_500  # the window first
 
 
 def make_application(arguments: Sequence[str]) -> QApplication:
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
         else:
             window.files.open(Path(name))
     QTimer.singleShot(0, window.offer_recovery)
-    QTimer.singleShot(ENGINE_AFTER_MS, window.engine.start)
+    QTimer.singleShot(ENGINE_AFTER_MS, window.start_engine)
     return application.exec()
 
 

@@ -71,6 +71,15 @@ def framed(widget: QWidget) -> QWidget:
     return frame
 
 
+def enter(widget: QWidget) -> None:
+    """Put the keyboard into a widget, or into the first of its fields that takes it."""
+    inside = [widget, *widget.findChildren(QWidget)]
+    fields = [one for one in inside if one.focusPolicy() & Qt.FocusPolicy.TabFocus and one.isEnabled()]
+    shown = [one for one in fields if one.isVisibleTo(widget) and not isinstance(one, QScrollArea)]
+    for field in shown[:1] or fields[:1]:
+        field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+
 def scrolled(widget: QWidget) -> QScrollArea:
     """A widget that scrolls where it has less room than it needs, instead of taking it from its neighbours."""
     area = QScrollArea()

@@ -45,10 +45,14 @@ def _behind(view: CanvasView) -> tuple[QPointF, tuple[str, bool, str]] | None:
 
 
 def quick_add_here(view: CanvasView) -> None:
-    """Quick-add behind the selected node where one is selected, else at the pointer."""
+    """Quick-add behind the selected node or on the selected edge where one is selected, else at the pointer."""
     behind = _behind(view)
+    edges = view.canvas.selected_edges()
     if behind is not None:
         view.quick_add(*behind)
+    elif len(edges) == 1 and not view.canvas.selected_nodes():
+        path = view.canvas.edges[id(edges[0])].path()
+        view.quick_add(path.pointAtPercent(0.5), None, edges[0])
     else:
         x, y = view.cursor_point()
         view.quick_add(QPointF(x + NODE_WIDTH / 2, y + NODE_HEIGHT / 2), None)

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import QGraphicsView, QToolTip, QWidget
 
 from designer.canvas import adding, tips
 from designer.canvas.drop import Drop
+from designer.canvas.edge import EdgeItem
 from designer.canvas.gestures import Band, Connect, Gesture, Move, Pan, Resize
 from designer.canvas.inline import InlineEditor
 from designer.canvas.legend import Legend
@@ -29,7 +30,7 @@ from designer.canvas.minimap import Minimap
 from designer.canvas.node import FAR
 from designer.canvas.quick_add import QuickAdd
 from designer.canvas.scene import CanvasScene, Hit
-from designer.canvas.walk import step
+from designer.canvas.walk import next_item, step
 from designer.document import arranging, changes
 from designer.document.layout import FARTHEST as FARTHEST_PLACE
 from designer.document.layout import MIN_NOTE, NODE_HEIGHT, NODE_WIDTH, Point, notes, positions
@@ -163,6 +164,9 @@ class CanvasView(QGraphicsView):
         """Bring a node into the middle and select it."""
         self._fitted = False
         if id_ in self.canvas.nodes:
+            around = self.canvas.hidden.get(id_)
+            if around is not None:
+                self.editor.push(arranging.collapse(self.editor.document, around.id, False))
             self.canvas.select([id_])
             if self.zoom < 0.5:
                 self.zoom_to(0.8)
@@ -413,11 +417,13 @@ class CanvasView(QGraphicsView):
 
     def _arrow(self, direction: str, modifiers: Qt.KeyboardModifier) -> None:
         chosen = self.canvas.selected_nodes()
-        places = {id_: at for id_, at in positions(self.editor.document.workflow).items()
-                  if id_ not in self.canvas.hidden}  # fmt: skip
+        everywhere = positions(self.editor.document.workflow)
+        places = {id_: at for id_, at in everywhere.items() if id_ not in self.canvas.hidden}
         remarks = notes(self.editor.document.workflow)
         written = [id_ for id_ in self.canvas.selected_notes() if id_ in remarks]
-        if modifiers & (Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier) and (chosen or written):
+        held = {id_ for group in self.canvas.selected_groups() for id_ in self.canvas.groups[group].held.nodes}
+        movable = [id_ for id_ in everywhere if id_ in held.union(chosen)]
+        if modifiers & (Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier) and (movable or written):
             by = 10.0
             dx = {"left": -by, "right": by}.get(direction, 0.0)
             dy = {"up": -by, "down": by}.get(direction, 0.0)
@@ -427,20 +433,43 @@ class CanvasView(QGraphicsView):
                     size = (max(width + 2 * dx, MIN_NOTE[0]), max(height + 2 * dy, MIN_NOTE[1]))
                     self.editor.push(arranging.resize_note(self.editor.document, id_, size))
                 return
-            moved = {id_: (places[id_][0] + dx, places[id_][1] + dy) for id_ in chosen if id_ in places}
+            moved = {id_: (everywhere[id_][0] + dx, everywhere[id_][1] + dy) for id_ in movable}
             shifted = {id_: (remarks[id_].at[0] + dx, remarks[id_].at[1] + dy) for id_ in written}
             self.editor.push(arranging.move(self.editor.document, moved, shifted))
             return
-        if not chosen:
+        edges = self.canvas.selected_edges()
+        if not chosen and len(edges) == 1:
+            if direction in ("up", "down"):
+                self.select_next("edge", backwards=direction == "up")
+                return
+            end = edges[0].source if direction == "left" else edges[0].target
+            first = end if end in places else None
+        elif not chosen:
             first = min(places, key=lambda id_: places[id_], default=None)
         else:
             first = step(self.editor.document, places, chosen[-1], direction)
         if first is not None:
             keep = bool(modifiers & Qt.KeyboardModifier.ShiftModifier)
             self.canvas.select([first], keep=keep)
-            frame = self.canvas.nodes[first].frame()
-            if not self.visible_frame().contains(frame):
-                self.centerOn(frame.center())
+            self._bring_into_view(self.canvas.nodes[first].frame())
+
+    def _bring_into_view(self, frame: QRectF) -> None:
+        if not self.visible_frame().contains(frame):
+            self._fitted = False
+            self.centerOn(frame.center())
+
+    def select_next(self, kind: str, backwards: bool = False) -> None:
+        """Select the next edge, note or group, as one reads them; of a selected node, its own edges first."""
+        item = next_item(self.canvas, kind, backwards)
+        if item is None:
+            self.say(tr("There is none."))
+        elif isinstance(item, EdgeItem):
+            self.canvas.select((), [item.edge])
+            self._bring_into_view(item.sceneBoundingRect())
+            self.say(f"{item.edge.from_} → {item.edge.to}")
+        else:
+            self.canvas.select_item(item, False)
+            self._bring_into_view(item.frame())
 
     # ---------------------------------------------------------------- adding and renaming
 

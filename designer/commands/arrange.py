@@ -62,9 +62,10 @@ def collapse(window: MainWindow) -> None:
     if window.view is None or window.editor is None:
         return
     known = groups(window.editor.document.workflow)
-    wanted = not any(group.collapsed for group in known.values())
+    chosen = window.view.canvas.selected_groups() or list(known)
+    wanted = not any(known[id_].collapsed for id_ in chosen)
     window.editor.stack.beginMacro(tr("Collapse") if wanted else tr("Expand"))
-    for id_ in window.view.canvas.selected_groups() or list(known):
+    for id_ in chosen:
         window.editor.push(arranging.collapse(window.editor.document, id_, wanted))
     window.editor.stack.endMacro()
 

@@ -81,11 +81,11 @@ def delete(window: MainWindow) -> None:
         return
     canvas = window.view.canvas
     nodes, edges, notes = canvas.selected_nodes(), canvas.selected_edges(), canvas.selected_notes()
+    frames = canvas.selected_groups()
     if nodes or edges or notes:
-        inner = [] if nodes else edges
-        window.editor.push(changes.remove(window.editor.document, nodes, inner, notes))
-    elif canvas.selected_groups():
-        window.editor.push(arranging.ungroup(window.editor.document, canvas.selected_groups()))
+        window.editor.push(changes.remove(window.editor.document, nodes, edges, notes, frames))
+    elif frames:
+        window.editor.push(arranging.ungroup(window.editor.document, frames))
 
 
 @command("edit.rename", "Rename", "Edit", shortcut="F2", icon="rename", section=2, enabled=has_selection)
@@ -133,6 +133,28 @@ def _select_reached(window: MainWindow, backwards: bool) -> None:
                 reached.add(other)
                 waiting.append(other)
     window.view.canvas.select(reached)
+
+
+def _declare_next(kind: str, key: str) -> None:
+    @command(f"edit.next_{kind}", f"Select the next {kind}", "Edit", shortcut=f"Alt+{key}", section=2,
+             enabled=has_editor)  # fmt: skip
+    def forwards(window: MainWindow) -> None:
+        _select_next(window, kind, backwards=False)
+
+    @command(f"edit.previous_{kind}", f"Select the previous {kind}", "Edit", shortcut=f"Alt+Shift+{key}", section=2,
+             enabled=has_editor)  # fmt: skip
+    def back(window: MainWindow) -> None:
+        _select_next(window, kind, backwards=True)
+
+
+def _select_next(window: MainWindow, kind: str, backwards: bool) -> None:
+    if window.view is not None:
+        window.view.setFocus()
+        window.view.select_next(kind, backwards)
+
+
+for _kind, _key in (("edge", "E"), ("note", "N"), ("group", "G")):
+    _declare_next(_kind, _key)
 
 
 @command("edit.find", "Find a node", "Edit", shortcut="Ctrl+F", icon="search", section=3, enabled=has_editor)

@@ -46,6 +46,11 @@ def cancel(window: MainWindow) -> None:
     window.driver.cancel()
 
 
+@command("run.bar", "Go to the run bar", "Run", shortcut="Ctrl+Shift+B", section=2)
+def bar(window: MainWindow) -> None:
+    window.driver.bar.enter()
+
+
 @command("run.more", "Run settings…", "Run", shortcut="Ctrl+Shift+R", icon="run_settings", section=2)
 def more(window: MainWindow) -> None:
     window.driver.bar.show_more()

@@ -121,6 +121,11 @@ def canvas(window: MainWindow) -> None:
         window.view.setFocus()
 
 
+@command("view.next_panel", "Go to the next panel", "View", shortcut="Shift+F6", section=5)
+def next_panel(window: MainWindow) -> None:
+    window.next_panel()
+
+
 @command("view.next_problem", "Next problem", "View", shortcut="F8", section=5, enabled=has_editor)
 def next_problem(window: MainWindow) -> None:
     window.next_problem()

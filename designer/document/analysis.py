@@ -81,6 +81,16 @@ class Analysis:
         levels = {problem.level for problem in self.by_node.get(node, ())}
         return Level.ERROR if Level.ERROR in levels else Level.WARNING if levels else None
 
+    def first_place(self, node: str) -> str | None:
+        """The setting that a node's first problem is about: an error's before a warning's."""
+        found = [problem for problem in self.by_node.get(node, ()) if problem.setting is not None]
+        return min(found, key=lambda problem: problem.level is not Level.ERROR).setting if found else None
+
+    @property
+    def of_workflow(self) -> list[Problem]:
+        """The problems of the workflow itself, and of no node."""
+        return [problem for problem in self.problems if problem.node is None]
+
     def schema(self, node: str, port: str) -> Schema | None:
         """The columns that leave by an output port."""
         return self.bound.schemas.get((node, port))

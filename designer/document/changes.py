@@ -207,10 +207,25 @@ def disconnect(document: Document, edges: Iterable[Edge]) -> Edit:
     return draft.edit("Delete edge" if len(gone) == 1 else "Delete edges")
 
 
-def remove(document: Document, nodes: Collection[str], edges: Iterable[Edge] = (), notes: Collection[str] = ()) -> Edit:
-    """Nodes, edges and notes go. Where rows only passed a node, they go on to where it sent them."""
+def loose_edges(document: Document) -> list[Edge]:
+    """The edges that name a node which there is not."""
+    nodes = document.workflow.nodes
+    return [edge for edge in document.workflow.edges if edge.source not in nodes or edge.target not in nodes]
+
+
+def remove(
+    document: Document,
+    nodes: Collection[str],
+    edges: Iterable[Edge] = (),
+    notes: Collection[str] = (),
+    frames: Collection[str] = (),
+) -> Edit:
+    """Nodes, edges, notes and groups' frames go. Where rows only passed a node, they go on to where it sent them.
+
+    They do not by an edge that goes of its own accord; one between two nodes that go has none.
+    """
     workflow, gone = document.workflow, set(nodes)
-    cut = {id(edge) for edge in edges}
+    cut = {id(edge) for edge in edges if not (edge.source in gone and edge.target in gone)}
     draft = Drafted(workflow)
     kept: list[Edge] = []
     lost: list[Edge] = []
@@ -227,6 +242,8 @@ def remove(document: Document, nodes: Collection[str], edges: Iterable[Edge] = (
     draft.set(("field", "plan"), carried(workflow.plan, lambda id_: None if id_ in gone else id_))
     for note in notes:
         draft.set(("layout", "notes", note), ABSENT)
+    for frame in frames:
+        draft.set(("layout", "groups", frame), ABSENT)
     if len(gone) == 1:
         return draft.edit("Delete {0}", document.title_of(next(iter(gone))))
     if gone:

@@ -7,7 +7,18 @@ from collections.abc import Collection
 from designer.document.changes import free_id
 from designer.document.document import Document
 from designer.document.edits import Drafted, Edit
-from designer.document.layout import Note, Point, check_layout, notes, positions, tidy
+from designer.document.layout import (
+    Group,
+    Note,
+    Point,
+    bends,
+    check_layout,
+    edge_key,
+    groups,
+    notes,
+    positions,
+    tidy,
+)
 from engine.errors import BadInput
 from engine.model.file import to_yaml, workflow_from
 from engine.model.workflow import Edge, Workflow, references
@@ -17,7 +28,7 @@ MAX_TEXT = 4 * 1024 * 1024
 
 
 def copied(document: Document, nodes: Collection[str], notes_: Collection[str] = ()) -> str:
-    """Nodes with the edges among them, their places, and the parameters and roots they refer to."""
+    """Nodes with the edges and the whole groups among them, their places, and what their settings refer to."""
     whole = document.workflow
     wanted = {id_: whole.nodes[id_] for id_ in whole.nodes if id_ in nodes}
     names = {name for node in wanted.values() for name in references(node.settings)}
@@ -26,6 +37,14 @@ def copied(document: Document, nodes: Collection[str], notes_: Collection[str] =
     layout: dict[str, object] = {}
     if wanted:
         layout["nodes"] = {id_: list(tidy(there[id_])) for id_ in wanted if id_ in there}
+    inner = [edge for edge in whole.edges if edge.source in wanted and edge.target in wanted]
+    bent = bends(whole)
+    kept = {key: [value for point in bent[key] for value in tidy(point)] for key in map(edge_key, inner) if key in bent}
+    if kept:
+        layout["bends"] = kept
+    framed = {id_: one.plain() for id_, one in groups(whole).items() if one.nodes and wanted.keys() >= set(one.nodes)}
+    if framed:
+        layout["groups"] = framed
     if notes_:
         layout["notes"] = {id_: remarks[id_].plain() for id_ in notes_}
     part = Workflow(
@@ -33,7 +52,7 @@ def copied(document: Document, nodes: Collection[str], notes_: Collection[str] =
         parameters={name: value for name, value in whole.parameters.items() if name in names},
         roots={name: value for name, value in whole.roots.items() if name in names},
         nodes=wanted,
-        edges=[edge for edge in whole.edges if edge.source in wanted and edge.target in wanted],
+        edges=inner,
         layout=layout,
     )
     return to_yaml(part)
@@ -58,7 +77,8 @@ def pasted(document: Document, text: str, at: Point | None) -> tuple[Edit, list[
         new[id_] = id_ if id_ not in taken else free_id(id_, taken)
         taken.add(new[id_])
         draft.set(("nodes", new[id_]), node)
-    _place(draft, part, new, at)
+    shift = _place(draft, part, new, at)
+    bent = bends(part)
     edges = list(document.workflow.edges)
     for edge in part.edges:
         if edge.source in new and edge.target in new:
@@ -66,6 +86,10 @@ def pasted(document: Document, text: str, at: Point | None) -> tuple[Edit, list[
             data["from"] = new[edge.source] + edge.from_[len(edge.source) :]
             data["to"] = new[edge.target] + edge.to[len(edge.target) :]
             edges.append(Edge.model_validate(data))
+            points = [tidy((x + shift[0], y + shift[1])) for x, y in bent.get(edge_key(edge), ())]
+            if points:
+                flat = [coordinate for point in points for coordinate in point]
+                draft.set(("layout", "bends", edge_key(edges[-1])), flat)
     draft.set(("edges",), tuple(edges))
     for name, parameter in part.parameters.items():
         if name not in document.workflow.parameters:
@@ -76,7 +100,8 @@ def pasted(document: Document, text: str, at: Point | None) -> tuple[Edit, list[
     return draft.edit("Paste"), list(new.values())
 
 
-def _place(draft: Drafted, part: Workflow, new: dict[str, str], at: Point | None) -> None:
+def _place(draft: Drafted, part: Workflow, new: dict[str, str], at: Point | None) -> Point:
+    """Find places for nodes, notes and groups; returns by how much all is shifted."""
     there = positions(part)
     for number, id_ in enumerate(part.nodes):
         there.setdefault(id_, (220.0 * number, 0.0))
@@ -88,7 +113,16 @@ def _place(draft: Drafted, part: Workflow, new: dict[str, str], at: Point | None
     shift_x, shift_y = round(shift_x / 10) * 10, round(shift_y / 10) * 10
     for id_, (x, y) in there.items():
         draft.set(("layout", "nodes", new[id_]), list(tidy((x + shift_x, y + shift_y))))
+    taken = set(draft.workflow.layout.get("notes", {}))
     for id_, note in remarks.items():
-        free = free_id(id_, draft.workflow.layout.get("notes", {}))
+        free = free_id(id_, taken)
+        taken.add(free)
         moved = Note(note.text, (note.at[0] + shift_x, note.at[1] + shift_y), note.size)
         draft.set(("layout", "notes", free), moved.plain())
+    taken = set(draft.workflow.layout.get("groups", {}))
+    for id_, group in groups(part).items():
+        free = free_id(id_, taken)
+        taken.add(free)
+        members = tuple(new[node] for node in group.nodes)
+        draft.set(("layout", "groups", free), Group(group.title, members, group.collapsed).plain())
+    return shift_x, shift_y

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from designer.document.edits import Edit, apply
+from designer.document.edits import Edit, Place, apply
 from designer.document.layout import check_layout
 from designer.document.ports import Catalogue, PortTable
 from engine.model.comments import Comments, comments_of, with_comments
 from engine.model.file import WorkflowFile, load, to_yaml, write_text
+from engine.model.secrets import refuse_secrets
 from engine.model.workflow import Workflow
 
 Observer = Callable[[Edit], None]
+
+COMMENTS: Place = ("comments",)  # the one place that is the file's and not the workflow's
 
 
 class Document:
@@ -39,7 +42,10 @@ class Document:
 
     def apply(self, edit: Edit) -> None:
         """Make an edit and tell the observers."""
-        apply(self.workflow, edit.cells)
+        apply(self.workflow, (cell for cell in edit.cells if cell.place != COMMENTS))
+        for cell in edit.cells:
+            if cell.place == COMMENTS:
+                self.comments = cell.after
         for observer in list(self.observers):
             observer(edit)
 
@@ -49,6 +55,7 @@ class Document:
 
     def save(self, path: Path) -> None:
         """Write the file in one step; from now on the document belongs to it."""
+        refuse_secrets(self.workflow, path.name, self.catalogue)
         text = self.text()
         write_text(path, text)
         self.path, self.on_disk = path, text

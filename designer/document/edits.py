@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from engine.model.elastic import Elastic
 from engine.model.workflow import Workflow
 
-# ("nodes", id), ("edges",), ("parameters", name), ("roots", name), ("field", name) or ("layout", section, key)
+# ("nodes", id), ("edges",), ("parameters", name), ("roots", name), ("field", name), ("extra", name) of a field that
+# this version does not know, ("layout", section, key), or ("layout", section) of one that is no mapping
 Place = tuple[str, ...]
 
 
@@ -90,6 +92,8 @@ def same(one: Any, other: Any) -> bool:
         return list(one) == list(other) and all(same(value, other[key]) for key, value in one.items())
     if isinstance(one, (list, tuple)):
         return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, Elastic):  # a limit that is not set is none, also where another has the same value
+        return same(one.model_dump(exclude_unset=True), other.model_dump(exclude_unset=True))
     if hasattr(one, "model_dump"):
         return same(one.model_dump(), other.model_dump())
     return bool(one == other)
@@ -129,8 +133,12 @@ def read(workflow: Workflow, place: Place) -> Any:
             return workflow.roots.get(name, ABSENT)
         case ("field", name):
             return getattr(workflow, name)
+        case ("extra", name):
+            return (workflow.model_extra or {}).get(name, ABSENT)
         case ("layout", section, key):
             return workflow.layout.get(section, {}).get(key, ABSENT)
+        case ("layout", section):
+            return workflow.layout.get(section, ABSENT)
     raise KeyError(place)
 
 
@@ -152,6 +160,11 @@ def _write(workflow: Workflow, place: Place, value: Any) -> None:
             _put(workflow.roots, name, value)
         case ("field", name):
             setattr(workflow, name, value)
+        case ("extra", name):
+            assert workflow.model_extra is not None  # the model keeps what it does not know
+            _put(workflow.model_extra, name, value)
+        case ("layout", section):
+            _put(workflow.layout, section, value)
         case ("layout", section, key):
             _put(workflow.layout.setdefault(section, {}), key, value)
             if not workflow.layout[section]:

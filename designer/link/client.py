@@ -21,6 +21,7 @@ class EngineClient(QObject):
 
     state_changed = Signal(str)
     told = Signal(dict)
+    gave_up = Signal()  # it was lost so often that it is not started again by itself
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -83,6 +84,8 @@ class EngineClient(QObject):
             recent = [start for start in self._starts if time.monotonic() - start < 60]
             if len(recent) <= RESTARTS:
                 QTimer.singleShot(600 * len(recent), self._again)
+            else:
+                self.gave_up.emit()
 
     def _again(self) -> None:
         if self._wanted:

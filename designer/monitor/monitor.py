@@ -51,8 +51,8 @@ class Monitor(QObject):
     # -- opening
 
     def open(self, log_path: str, editor: Editor | None = None) -> None:
-        """Show a run, under way or over."""
-        self.build()
+        """Show a run, under way or over. The first brings back the panels that were there last time."""
+        self.build(as_last_time=True)
         assert self.player is not None
         assert self.scrubber is not None
         self._leave_canvas()
@@ -72,8 +72,8 @@ class Monitor(QObject):
                 self.window.docks[name].raise_()
             self.arrange(first)
 
-    def build(self) -> None:
-        """Make the player, the panels in their docks and the timeline, once."""
+    def build(self, as_last_time: bool = False) -> None:
+        """Make the player, the panels in their docks and the timeline, once. None is seen but those of last time."""
         if self.player is not None:
             return
         from designer.monitor.panel import panel_kinds
@@ -87,12 +87,15 @@ class Monitor(QObject):
         for kind in panel_kinds():
             panel = kind(self.player)
             self.panels[kind.name] = panel
-            dock = window.docks.get(kind.name)
-            if dock is None:
-                dock = window.add_panel(kind.name, tr(kind.title), panel, AREA)
+            dock = window.add_panel(kind.name, tr(kind.title), panel, AREA)
             dock.topLevelChanged.connect(lambda floats, dock=dock: self._floats(dock, floats))
-            dock.hide()
-        self._group()
+            known = kind.name in window.remembered
+            if not (as_last_time and known):
+                dock.hide()
+            elif dock.isFloating() and dock.isVisible():
+                self._floats(dock, True)
+        if not window.remembered & self.panels.keys():
+            self._group()
         self.scrubber = Scrubber(self.player)
         window.below.addWidget(self.scrubber)
 

@@ -178,13 +178,15 @@ class PreviewPanel(QWidget):
         self.engine = engine
         self.view: CanvasView | None = None
         self._running: int | None = None
-        self._shown: tuple[str, str] | None = None
+        self._asked = ""  # what is computed, as its title will say
+        self._edited_since = False  # the workflow changed since that was asked
+        self._stale = False  # the rows that are shown are of an earlier workflow
         self.look = QPushButton(tr("Look"))
         give_icon(self.look, "preview")
         self.look.setToolTip(tr("Sample rows of what is selected (F5)"))
         self.stop = QPushButton(tr("Cancel"))
         self.title = label("", "heading")
-        self.told = label(tr("Select a node or an edge and press F5."), "muted")
+        self.told = label("", "muted")
         self.table = RowsTable(tr("Sample rows"))
         self.model = self.table.rows
         self.pages = lay_out(self, [self.look, self.stop, self.title], self.told, self.table)
@@ -193,16 +195,19 @@ class PreviewPanel(QWidget):
         self.stop.setEnabled(False)
         engine.told.connect(self._answered)
         engine.state_changed.connect(self._state)
+        self.follow(None)
 
     def follow(self, view: CanvasView | None) -> None:
         """Look at another canvas from now on."""
+        self.cancel()
         if self.view is not None:
             self.view.editor.edited.disconnect(self._edited)
         self.view = view
-        self._shown = None
+        self._stale = False
         self.model.show([], [])
         self.pages.setCurrentIndex(0)
         self.title.clear()
+        self._tell(tr("Select a node or an edge and press F5."), "muted")
         if view is not None:
             view.editor.edited.connect(self._edited)
 
@@ -229,18 +234,21 @@ class PreviewPanel(QWidget):
         document = self.view.editor.document
         path = str(document.path.resolve()) if document.path else None
         self._running = self.engine.send("preview", text=document.text(), path=path, node=spot[0], port=spot[1])
-        self._shown = spot
-        self.title.setText(f"{document.title_of(spot[0])} · {spot[1]}")
+        self._asked = f"{document.title_of(spot[0])} · {spot[1]}"
+        self._edited_since = False
         self.stop.setEnabled(True)
-        self.table.setEnabled(False)
+        self.table.setEnabled(False)  # until the answer comes these are the rows of before, under their own title
         starting = self.engine.state in ("off", "starting", "idle", "lost")
-        self._tell(tr("Spark is starting…") if starting else tr("Computing…"), "muted")
+        self._tell(tr("{0}: Spark is starting…", self._asked) if starting else self._computing(), "muted")
 
     def cancel(self) -> None:
         """Stop what the engine computes for this panel."""
         if self._running is not None:
             self.engine.cancel(self._running)
             self._done(tr("Cancelled."), "muted")
+
+    def _computing(self) -> str:
+        return tr("{0}: computing…", self._asked)
 
     def _tell(self, text: str, role: str) -> None:
         take_role(self.told, role)
@@ -249,6 +257,7 @@ class PreviewPanel(QWidget):
     def _done(self, text: str, role: str) -> None:
         self._running = None
         self.stop.setEnabled(False)
+        self.table.setEnabled(not self._stale)
         self._tell(text, role)
 
     def _answered(self, event: dict[str, Any]) -> None:
@@ -258,13 +267,13 @@ class PreviewPanel(QWidget):
             case "previewed":
                 self.model.show(event["columns"], event["rows"])
                 self.pages.setCurrentIndex(1)
-                self.table.setEnabled(True)
+                self.title.setText(self._asked)
+                self._stale = self._edited_since
                 counts = event["sampled_rows"], event["source_rows"]
-                self._done(tr("{0} sample rows, from the first {1} of each source", *counts), "muted")
+                fresh = tr("{0} sample rows, from the first {1} of each source", *counts)
+                self._done(self._old() if self._stale else fresh, "muted")
             case "failed":
-                node = event.get("node")
-                where = f"{node}: " if node else ""
-                self._done(f"{where}{event.get('message')}", "wrong")
+                self._done(f"{event.get('node') or self._asked}: {event.get('message')}", "wrong")
             case "cancelled":
                 self._done(tr("Cancelled."), "muted")
 
@@ -272,12 +281,19 @@ class PreviewPanel(QWidget):
         if self._running is None:
             return
         if state == "busy":
-            self._tell(tr("Computing…"), "muted")
+            self._tell(self._computing(), "muted")
         elif state == "lost":
             self._done(tr("The engine was lost and is started again; look once more."), "wrong")
 
+    def _old(self) -> str:
+        return tr("The workflow changed since; press F5 to look again.")
+
     def _edited(self, edit: Edit) -> None:
-        if edit.touches_logic() and self.model.columns:
+        if not edit.touches_logic():
+            return
+        self._edited_since = True
+        if self.model.columns:
+            self._stale = True
             self.table.setEnabled(False)
             if self._running is None:
-                self._tell(tr("The workflow changed since; press F5 to look again."), "muted")
+                self._tell(self._old(), "muted")

@@ -17,9 +17,9 @@ SHOWN = 500
 
 
 class ProblemsPanel(QTreeWidget):
-    """One row for each problem. A click goes to the node and the field."""
+    """One row for each problem. A click goes to the node and the field, or to the workflow's own."""
 
-    asked = Signal(str, str)  # node, setting
+    asked = Signal(str, str)  # node, setting; without a node the workflow's own
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,5 +70,5 @@ class ProblemsPanel(QTreeWidget):
 
     def _go(self, row: QTreeWidgetItem) -> None:
         data = row.data(0, Qt.ItemDataRole.UserRole)
-        if data and data[0]:
+        if data:
             self.asked.emit(*data)

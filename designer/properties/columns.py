@@ -13,7 +13,7 @@ from engine.model.types import Schema
 
 
 class ColumnsTable(QWidget):
-    """What leaves by each port. A double click asks where a column comes from."""
+    """What leaves by each port. A double click or Enter asks where a column comes from."""
 
     asked = Signal(str, str)  # port, column
 
@@ -31,8 +31,8 @@ class ColumnsTable(QWidget):
         self.tree.header().setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
         self.tree.header().setStretchLastSection(False)
         self.tree.setMinimumHeight(150)
-        self.tree.itemDoubleClicked.connect(self._asked)
-        self.tree.setToolTip(tr("A double click shows where a column comes from and where it goes"))
+        self.tree.itemActivated.connect(self._asked)
+        self.tree.setToolTip(tr("A double click or Enter shows where a column comes from and where it goes"))
         layout.addWidget(self.heading)
         layout.addWidget(self.tree)
 

@@ -13,7 +13,7 @@ from designer.properties.editors.base import in_reading_order
 from designer.properties.form import NodeForm
 from designer.properties.workflow_form import WorkflowForm
 from designer.text import tr
-from designer.widgets import label
+from designer.widgets import enter, label
 
 
 class PropertiesPanel(QScrollArea):
@@ -93,6 +93,8 @@ class PropertiesPanel(QScrollArea):
             next(iter(self.form.editors.values())).focus_on([])
         elif isinstance(self.form, WorkflowForm):
             self.form.name.setFocus()
+        elif self.form is not None:
+            enter(self)
 
     def _words(self, text: str) -> QWidget:
         widget = QWidget()
@@ -112,12 +114,14 @@ class PropertiesPanel(QScrollArea):
         assert isinstance(layout, QVBoxLayout)
         layout.insertWidget(1, table, 1)
         table.show_columns([(port, self.view.editor.analysis.schema(source, port))])
+        table.asked.connect(lambda port, column: self.asked_lineage.emit(source, port, column))
         return widget
 
-    def go_to(self, node: str, place: str | None) -> None:
-        """Show a node's form with the cursor in a field."""
+    def go_to(self, node: str, place: str) -> None:
+        """Show a node's form, or the workflow's, with the cursor in a field."""
         self.show_selection()
-        if isinstance(self.form, NodeForm) and self.form.id == node and place:
+        shown = self.form.id if isinstance(self.form, NodeForm) else ""
+        if isinstance(self.form, (NodeForm, WorkflowForm)) and shown == node and (place or not node):
             self.form.go_to(place)
             focused = self.window().focusWidget()
             if focused is not None and self.form.isAncestorOf(focused):

@@ -44,6 +44,14 @@ class WorkflowForm(QWidget):
         self.shape = label("", "muted")
         self.shape.setWordWrap(True)
         layout.addWidget(self.shape)
+        self.wrong = label("", "wrong", wrap=True)
+        layout.addWidget(self.wrong)
+        self.loose = QPushButton(tr("Remove the edges that lead nowhere"))  # the canvas cannot show them
+        give_icon(self.loose, "remove")
+        self.loose.clicked.connect(
+            lambda: self._push(changes.disconnect(editor.document, changes.loose_edges(editor.document)))
+        )
+        layout.addWidget(self.loose)
         self.name = QLineEdit(placeholderText=tr("Name"))
         self.name.setAccessibleName(tr("Name"))
         self.name.textEdited.connect(lambda text: self._push(changes.set_field(editor.document, "name", text)))
@@ -81,6 +89,7 @@ class WorkflowForm(QWidget):
         table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         table.verticalHeader().hide()
         table.setShowGrid(False)
+        table.setTabKeyNavigation(False)  # Tab goes on to the next field; arrows go from cell to cell
         table.setFixedHeight(128)
         table.cellChanged.connect(lambda row, _: self._kept(table, row, keep))
         layout.addWidget(table)
@@ -174,3 +183,19 @@ class WorkflowForm(QWidget):
             self.shape.setText(tr("Nothing is drawn yet. Drag an operator onto the canvas, or press Tab there."))
         else:
             self.shape.setText(tr("Nodes: {0}, {1}", count, analysis.shape.archetype.value))
+        wrong = "\n".join(problem.message for problem in analysis.of_workflow) if count else ""
+        self.wrong.setText(wrong)
+        self.wrong.setVisible(bool(wrong))
+        self.loose.setVisible(bool(changes.loose_edges(self.editor.document)))
+
+    def go_to(self, place: str) -> None:
+        """Put the cursor on the parameter or the root that a problem names, else into the first field."""
+        section, _, name = place.partition(".")
+        table = {"parameters": self.parameters, "roots": self.roots}.get(section)
+        found = table.findItems(name, Qt.MatchFlag.MatchExactly) if table is not None else []
+        row = next((item.row() for item in found if item.column() == 0), None)
+        if table is None or row is None:
+            self.name.setFocus()
+        else:
+            table.setCurrentCell(row, 1)
+            table.setFocus()

@@ -15,7 +15,7 @@ from designer.run.presets import Presets
 from designer.text import tr
 from designer.theme.icons import give_icon
 from designer.theme.theme import theme, themes
-from designer.widgets import label
+from designer.widgets import enter, label
 from engine.model.workflow import Workflow
 from engine.request import ELASTIC
 from engine.schedule.policy import MIXED, policies
@@ -160,6 +160,12 @@ class RunBar(QToolBar):
         below = self.more_button.mapToGlobal(QPoint(0, self.more_button.height() + 6))
         self.more.move(below)
         self.more.show()
+        enter(self.more)
+
+    def enter(self) -> None:
+        """Put the keyboard into the first box; Tab goes on to the next."""
+        self.show()
+        self.preset.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def show_workflow(self, workflow: Workflow | None) -> None:
         """Offer the parameters of the workflow in front."""

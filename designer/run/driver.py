@@ -194,7 +194,7 @@ class RunDriver(QObject):
             self._seconds = 0.0
             self.history.refresh_soon()
         if state == "paused":
-            self.window.say(tr("Paused. Click an edge to look into its packs."))
+            self.window.say(tr("Paused. Select an edge (a click, or Alt+E) to look into its packs."))
         if state in UNDER_WAY:
             self._ticker.start()
         else:

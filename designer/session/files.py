@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
 
+from designer.canvas.arrange import arrange, place_missing
 from designer.canvas.view import CanvasView
 from designer.document.document import Document
+from designer.document.layout import positions
 from designer.session.recovery import Lost
 from designer.text import tr
 from engine.errors import BadInput, PapilioError
-from engine.model.binding import secret_literals
 from engine.model.comments import comments_of
 from engine.model.file import read_text, workflow_from
+from engine.model.secrets import refuse_secrets
 from engine.model.workflow import FILE_ENDING, Workflow
 
 if TYPE_CHECKING:
@@ -90,8 +92,12 @@ class Files:
         if document is not None:
             from designer.document.replacing import replaced
 
-            editor.push(replaced(editor.document, document.workflow, "Read again"))
+            if len(positions(document.workflow)) < len(document.workflow.nodes):
+                place_missing(document, arrange(document))
+            editor.push(replaced(editor.document, document, "Read again"))
+            editor.document.on_disk = document.on_disk
             editor.stack.setClean()
+            self.window.recovery.forget(editor)
 
     def recover(self, lost: list[Lost]) -> None:
         """Open what a crash left unsaved; it stays unsaved, and the files on disk as they are."""
@@ -150,11 +156,8 @@ class Files:
     def write(self, view: CanvasView, path: Path) -> bool:
         """Write to a path; what stands in the way is told."""
         editor = view.editor
-        secrets = secret_literals(editor.document.workflow, self.window.catalogue)
-        if secrets:
-            self.window.complain(tr("Not saved"), "\n".join(problem.text() for problem in secrets))
-            return False
         try:
+            refuse_secrets(editor.document.workflow, path.name, self.window.catalogue)
             if path == editor.path and self._changed_by_others(editor.document):
                 return False
             editor.save(path)

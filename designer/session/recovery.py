@@ -15,11 +15,12 @@ from designer.document.document import Document
 from designer.editor import Editor
 from engine.errors import BadInput
 from engine.model.file import read_text, workflow_from
+from engine.model.secrets import without_secrets
 from engine.model.workflow import Workflow
 from engine.model.yamldata import read_yaml
 
 HEAD = "# papilio recovery "
-QUIET_MS = 250  # after the last edit; a crash costs no more than this
+KEEP_MS = 250  # after an edit, however many follow it; a crash costs no more than this
 
 
 @dataclass(frozen=True)
@@ -117,13 +118,14 @@ class _Keeper(QObject):
         self.file = file
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
-        self._timer.setInterval(QUIET_MS)
+        self._timer.setInterval(KEEP_MS)
         self._timer.timeout.connect(self.write)
         editor.stack.indexChanged.connect(self._step)
 
     def _step(self) -> None:
         if self.editor.modified:
-            self._timer.start()
+            if not self._timer.isActive():  # started anew at each step it would never end while somebody types
+                self._timer.start()
         else:
             self.clear()
 
@@ -144,7 +146,8 @@ class _Keeper(QObject):
         out = QSaveFile(str(self.file))
         if out.open(QIODevice.OpenModeFlag.WriteOnly):
             # JSON is YAML, and ten times as quick to write: a large workflow is kept without being felt.
-            text = json.dumps(document.workflow.document(), ensure_ascii=False, default=str)
+            plain = without_secrets(document.workflow.document(), document.catalogue)
+            text = json.dumps(plain, ensure_ascii=False, default=str)
             out.write(f"{HEAD}{json.dumps(data)}\n{text}\n".encode())
             out.commit()
 

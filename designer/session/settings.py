@@ -32,6 +32,15 @@ class Settings:
     def theme(self, choice: str) -> None:
         self._file.setValue("theme", choice)
 
+    @property
+    def uses_spark(self) -> bool:
+        """Whether the person has looked at data or run something on this machine."""
+        return self._file.value("uses_spark", "") == "yes"
+
+    @uses_spark.setter
+    def uses_spark(self, does: bool) -> None:
+        self._file.setValue("uses_spark", "yes" if does else "")
+
     def recent(self) -> list[Path]:
         """The files opened or saved last that are still there."""
         found = self._file.value("recent", [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QChildEvent, QEvent, QSize, Qt, QTimer
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence, QShowEvent
@@ -49,7 +50,7 @@ from designer.text import tr
 from designer.theme.icons import action_icon, give_icon, program_icon, repaint_icons
 from designer.theme.theme import themes
 from designer.undo import HistoryPanel
-from designer.widgets import framed, scrolled, take_role
+from designer.widgets import enter, framed, scrolled, take_role
 from designer.window.banner import Banner
 from designer.window.start import StartPage
 from engine.model.problems import Level
@@ -76,6 +77,7 @@ class MainWindow(QMainWindow):
         self.exports = Exports(self)
         self.actions_: dict[str, QAction] = {}
         self.docks: dict[str, QDockWidget] = {}
+        self.remembered: set[str] = set()  # panels that were put where they stood last time
         self._contents: dict[str, QWidget] = {}
         self._docks_timer = QTimer(self)
         self._docks_timer.setSingleShot(True)
@@ -125,6 +127,8 @@ class MainWindow(QMainWindow):
         self.problems = ProblemsPanel()
         self.engine = EngineClient(self)
         self.engine.state_changed.connect(self._show_engine)
+        self.engine.gave_up.connect(self._offer_engine)
+        self.engine.told.connect(self._engine_told)
         self.runs = RunController(self.engine, self)
         self.preview = PreviewPanel(self.engine)
         self.history = HistoryPanel()
@@ -161,7 +165,10 @@ class MainWindow(QMainWindow):
         widget.hide()
         self._contents[name] = widget
         dock.visibilityChanged.connect(self._docks_timer.start)
-        self.addDockWidget(where, dock)
+        if self.restoreDockWidget(dock):  # one made later than the window goes to where it was last time
+            self.remembered.add(name)
+        else:
+            self.addDockWidget(where, dock)
         self.docks[name] = dock
         return dock
 
@@ -260,7 +267,7 @@ class MainWindow(QMainWindow):
         self.tabs.tabBar().setTabButton(index, QTabBar.ButtonPosition.RightSide, self._close_button(view))
         self._label(view)
         self.tabs.setCurrentIndex(index)
-        view.asked_problem.connect(lambda id_: self.go_to(id_, ""))
+        view.asked_problem.connect(lambda id_: self.go_to(id_, view.editor.analysis.first_place(id_) or ""))
         view.asked_menu.connect(lambda at: self.context_menu().exec(at))
         view.said.connect(self.say)
         view.zoomed.connect(lambda _: self._show_zoom())
@@ -360,6 +367,27 @@ class MainWindow(QMainWindow):
         }  # fmt: skip
         self.engine_label.setText(words[state])
         take_role(self.engine_label, "wrong" if state == "lost" else "muted")
+        self.engine_label.setToolTip(tr("It is started again by itself.") if state == "lost" else "")
+        self.banner.take_back("engine")
+
+    def start_engine(self) -> None:
+        """Start the engine. Spark warms in the background for those who have used it; others may only draw.
+
+        It has nothing to do with a file: none is read for it.
+        """
+        self.engine.start()
+        if self.settings.uses_spark:
+            self.engine.send("warm")
+
+    def _engine_told(self, event: dict[str, Any]) -> None:
+        if event.get("event") == "state" and event.get("state") == "ready" and not self.settings.uses_spark:
+            self.settings.uses_spark = True
+
+    def _offer_engine(self) -> None:
+        """The engine ended again and again: it waits for the person now."""
+        text = tr("The engine was lost and is not started again by itself. View → Restart the engine does.")
+        self.engine_label.setToolTip("\n".join([text, *list(self.engine.errors)[-3:]]))
+        self.banner.offer("engine", text, [(tr("Restart"), self.engine.restart), (tr("Later"), lambda: None)])
 
     def _show_zoom(self) -> None:
         self.zoom_label.setText(f"{round(self.view.zoom * 100)} %" if self.view else "")
@@ -455,15 +483,41 @@ class MainWindow(QMainWindow):
         """Bring a panel to the front, or put away one that is there."""
         if self.in_front(name):
             self.docks[name].hide()
+            if self.view is not None:
+                self.view.setFocus()
         else:
-            self.show_dock(name)
+            self.enter_dock(name)
+
+    def enter_dock(self, name: str) -> None:
+        """Bring a panel to the front, with the keyboard in it."""
+        self.show_dock(name)
+        content = self._contents[name]
+        if content is self.properties:
+            self.properties.enter()
+        else:
+            enter(content)
+
+    def next_panel(self) -> None:
+        """Let the keyboard go from the canvas through the panels that are seen, and back."""
+        seen = [name for name in self.docks if self.in_front(name)]
+        focused = self.focusWidget()
+        inside = [name for name in seen if focused is not None and self._contents[name].isAncestorOf(focused)]
+        inside += [name for name in seen if self._contents[name] is focused]
+        rest = seen[seen.index(inside[0]) + 1 :] if inside else seen
+        if rest:
+            self.enter_dock(rest[0])
+        elif self.view is not None:
+            self.view.setFocus()
 
     def go_to(self, node: str, place: str) -> None:
-        """Show a node, and the field of it that a problem names."""
+        """Show a node and the field of it that a problem names; without a node, the workflow's own."""
         if self.view is not None:
-            self.view.show_node(node)
+            if node:
+                self.view.show_node(node)
+            else:
+                self.view.canvas.select()
             self.show_dock("properties")
-            self.properties.go_to(node, place or None)
+            self.properties.go_to(node, place)
 
     def _center(self, node: str) -> None:
         if self.view is not None:
@@ -491,10 +545,11 @@ class MainWindow(QMainWindow):
         """A source's column has another name: offer that the nodes behind it follow."""
         editor = self.editor
         if renamed is None or editor is None:
-            self.banner.hide()
+            self.banner.take_back("rename")
             return
         text = tr("{0} nodes read {1}. Rename it to {2} there too?", len(renamed.readers), renamed.old, renamed.new)
-        self.banner.tell(
+        self.banner.offer(
+            "rename",
             text,
             [(tr("Rename"), lambda: self._rename(editor, renamed)), (tr("Leave them"), lambda: None)],
         )
@@ -511,7 +566,8 @@ class MainWindow(QMainWindow):
             return
         names = ", ".join(one.name for one in lost[:5])
         text = tr("Papilio ended without saving. These can be recovered: {0}", names)
-        self.banner.tell(
+        self.banner.offer(
+            "recovery",
             text,
             [
                 (tr("Recover"), lambda: self.files.recover(lost)),

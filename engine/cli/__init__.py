@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gc.set_threshold(COLLECT_AFTER)
     try:
         with _ended_like_cancelled():
-            papilio(args=arguments, standalone_mode=False)
+            code = papilio(args=arguments, standalone_mode=False)
     except PapilioError as error:
         click.secho(str(error), fg="red", err=True)
         sys.exit(error.exit_code)
@@ -77,6 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         click.secho("Cancelled.", fg="yellow", err=True)
         sys.exit(3)
+    if isinstance(code, int) and code:  # a command was done, and says by its code what came of it
+        sys.exit(code)
 
 
 @contextlib.contextmanager

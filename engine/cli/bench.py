@@ -27,6 +27,7 @@ _SHOWN = {"seconds", "median", "spread", "peak_mb", "failed"}
     "--seconds", type=click.FloatRange(10), help="How long each contender runs, where the benchmark lets one choose."
 )
 @click.option("--full", is_flag=True, help="Also the contenders that take long.")
+@click.option("--strict", is_flag=True, help="End with 1 where a claim does not hold or targets differ.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep the report there, for `papilio results`.")
 @json_option
 def command(
@@ -36,6 +37,7 @@ def command(
     folder: Path,
     seconds: float | None,
     full: bool,
+    strict: bool,
     keep: Path | None,
     as_json: bool,
 ) -> None:
@@ -54,9 +56,10 @@ def command(
     options = Options(
         rounds, scale, folder.resolve(), lambda text: click.secho(text, dim=True, err=True), full, seconds=seconds
     )
-    kept = Kept("bench", name, {}, options={"rounds": rounds, "scale": scale, "full": full})
+    kept = Kept("bench", name, {}, options={"rounds": rounds, "scale": scale, "seconds": seconds, "full": full})
     with clock(kept):
-        report = find(name)(options).as_dict()
+        found = find(name)(options)
+    report = found.as_dict()
     if keep is not None:
         kept.report = report
         keep_result(kept, keep)
@@ -64,6 +67,8 @@ def command(
         print_json(report)
     else:
         _print(report)
+    if strict and not found.stands:
+        raise click.exceptions.Exit(1)
 
 
 def _print(report: dict[str, Any]) -> None:

@@ -25,9 +25,15 @@ _COLOURS = {"reproduced": "green", "not reproduced": "red", "not reproducible he
     type=click.Path(path_type=Path),
     default=Path("build/experiments"),
     show_default=True,
-    help="Where data and targets of the experiment are kept, where it has any.",
+    help="Where data and targets of the experiment are kept, where it has any, and what it finds.",
 )
-@click.option("--to", "folder", type=click.Path(path_type=Path), help="Write tables (CSV), charts (SVG, PNG) there.")
+@click.option(
+    "--to",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Write tables (CSV) and charts (SVG, PNG) there. Default: a folder of its name in --folder.",
+)
+@click.option("--strict", is_flag=True, help="End with 1 where a claim is not reproduced.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep the report there, for `papilio results`.")
 @json_option
 def command(
@@ -36,6 +42,7 @@ def command(
     scale: float | None,
     data_folder: Path,
     folder: Path | None,
+    strict: bool,
     keep: Path | None,
     as_json: bool,
 ) -> None:
@@ -66,11 +73,12 @@ def command(
         print_json(report.as_dict())
     else:
         _print(report)
-    if folder is not None:
-        for file in report.write(folder):
-            click.secho(f"written: {file}", dim=True, err=True)
-        if report.charts and not can_draw():
-            click.secho(f"no PNG beside the SVG: the designer, which makes it, is not installed: {INSTALL}", err=True)
+    for file in report.write(folder or data_folder / name):
+        click.secho(f"written: {file}", dim=True, err=True)
+    if report.charts and not can_draw():
+        click.secho(f"no PNG beside the SVG: the designer, which makes it, is not installed: {INSTALL}", err=True)
+    if strict and not report.stands:
+        raise click.exceptions.Exit(1)
 
 
 def _print(report: Report) -> None:

@@ -108,7 +108,7 @@ class LiveRun:
         self._busy = 0  # packs that are being transformed or loaded
         self._buffered: list[Pack] = []
         self._switched_at = time.monotonic()
-        self.transformed_rows = 0
+        self.taken_rows = self.transformed_rows = 0  # into and out of the transformation
         self.most_workers = max(self._nodes(Stage.TRANSFORMATION), self._nodes(Stage.WAREHOUSE))
         self._begun = 0.0
 
@@ -213,9 +213,28 @@ class LiveRun:
             "most_workers": self.most_workers,
             "replayed": replay.rounds,
         }
+        if self.taken_rows != replay.generated:
+            raise RunFailed(f"of {replay.generated:,} generated rows {self.taken_rows:,} were transformed")
         if warehouse != self.transformed_rows:
             raise RunFailed(f"the warehouse has {warehouse:,} facts where {self.transformed_rows:,} were transformed")
+        if self.transformed_rows != replay.generated:
+            made = self._facts_of(replay)
+            if made != self.transformed_rows:
+                raise RunFailed(
+                    f"of {replay.generated:,} generated rows the workflow makes {made:,} facts, and "
+                    f"{self.transformed_rows:,} were loaded"
+                )
         return told
+
+    def _facts_of(self, replay: Replay) -> int:
+        """The facts that the workflow itself makes of the generated rows, all at once: the rest it filters out."""
+        found = 0
+        for rows, times in replay.given().items():
+            file = self.raw.new_folder(0).with_suffix(".parquet")
+            replay.write_first(rows, file)
+            found += times * self.flow.transform(self.spark.read.schema(self._schema).parquet(str(file))).count()
+            file.unlink()
+        return found
 
     # -- extraction, and the scaler's look at the stages
 
@@ -370,6 +389,7 @@ class LiveRun:
             self._measured.transformation_s = time.monotonic() - oldest
             with self._lock:
                 self._buffered += made
+                self.taken_rows += sum(pack.rows for pack in packs)
                 self.transformed_rows += sum(pack.rows for pack in made)
                 self._busy -= len(taken)
             self.raw.release(packs)

@@ -42,14 +42,27 @@ class Replay:
                 self.rounds += 1
         return packs
 
-    def _written(self, piece: Any) -> Pack:
-        from pyarrow import parquet
+    def given(self) -> dict[int, int]:
+        """What was given so far: how many of the file's first rows, and how often."""
+        whole = {self._table.num_rows: self.rounds} if self.rounds else {}
+        return whole | ({self._at: 1} if self._at else {})
 
+    def write_first(self, rows: int, file: Path) -> None:
+        """The file's first rows as a file of their own."""
+        _write(self._table.slice(0, rows), file)
+
+    def _written(self, piece: Any) -> Pack:
         folder = self._store.new_folder(piece.nbytes)
         folder.mkdir()
         file = folder / "rows.parquet"
-        parquet.write_table(piece, file, compression="none", use_dictionary=False, store_schema=False)
+        _write(piece, file)
         pack = self._store.adopt(file, piece.num_rows, 1)
         folder.rmdir()
         self.generated += piece.num_rows
         return pack
+
+
+def _write(rows: Any, file: Path) -> None:
+    from pyarrow import parquet
+
+    parquet.write_table(rows, file, compression="none", use_dictionary=False, store_schema=False)

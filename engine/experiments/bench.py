@@ -94,6 +94,11 @@ class Report:
             "evidence": self.evidence,
         }
 
+    @property
+    def stands(self) -> bool:
+        """Whether every claim holds and no targets differ."""
+        return all(self.claims.values()) and self.identical is not False
+
     def claim(self, text: str, holds: bool, figures: str) -> None:
         """State something, whether it holds, and the figures that say so."""
         self.claims[text] = holds
@@ -124,6 +129,12 @@ def find(name: str) -> Callable[[Options], Report]:
     """A benchmark by its name."""
     found: Callable[[Options], Report] = named.find("bench", name, "benchmark")
     return found
+
+
+def results_options(name: str) -> tuple[str, ...]:
+    """The options of the command with which a benchmark's results are taken: its module's own `RESULTS`, if any."""
+    options: tuple[str, ...] = getattr(sys.modules[find(name).__module__], "RESULTS", ())
+    return options
 
 
 def usual_rounds(name: str) -> int:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SCALE = 1.0
+RESULTS = ("--full",)
 STRAIGHT_TIMES = 1.6
 TUNED_SHARE = 1 / 1.05
 ANY_JOIN = {("join", "form"): "auto"}

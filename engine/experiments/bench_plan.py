@@ -19,6 +19,7 @@ from engine.experiments.contest import ENDING, SHIPPED, Contest, Entry, contest
 from engine.experiments.data import generate_tpch
 
 SCALE = 0.3
+RESULTS = ("--scale", "1")
 ROUNDS = 2
 SLOWER = 1.03  # the most that a plan may take of what no plan takes
 FASTER = 1.1  # clearly faster

@@ -74,6 +74,11 @@ class Report:
     charts: list[Chart] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
 
+    @property
+    def stands(self) -> bool:
+        """Whether no claim is found not to hold."""
+        return all(claim.verdict is not Verdict.NOT_REPRODUCED for claim in self.claims)
+
     def as_dict(self) -> dict[str, Any]:
         """The report as the command line's JSON has it."""
         return {

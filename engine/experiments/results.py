@@ -13,6 +13,7 @@ from typing import Any
 
 from engine.errors import BadInput
 from engine.experiments import named
+from engine.experiments.bench import results_options
 from engine.experiments.kept import KINDS, Kept, kept_in
 from engine.experiments.svg import Measured, draw_measured
 from engine.model.problems import did_you_mean
@@ -75,6 +76,8 @@ def command_for(task: Task, folder: Path, quick: bool) -> list[str]:
     command = [sys.executable, "-m", "engine", task.kind, task.name, "--keep", str(folder)]
     if quick:
         command += ["--quick"] if task.kind == "experiment" else ["--rounds", "1"]
+    elif task.kind == "bench":
+        command += results_options(task.name)
     return command
 
 

@@ -27,10 +27,10 @@ from engine.model.operator import (
     Port,
     Role,
     Source,
-    is_secret_reference,
 )
 from engine.model.paths import OutsideRoots, resolve_path, resolve_roots
 from engine.model.problems import Level, Problem, did_you_mean
+from engine.model.secrets import MESSAGE, secret_fields
 from engine.model.types import Schema
 from engine.model.workflow import Edge, Node, UnknownReference, Workflow, substitute
 from engine.model.yamldata import collector_paused
@@ -225,16 +225,18 @@ class _Binder:
         for name, parameter in workflow.parameters.items():
             bound.values[name] = given.get(name, parameter.default)
             if isinstance(bound.values[name], (list, dict)):
-                self.problem(f"the parameter `{name}` takes one value, not {bound.values[name]!r}")
+                self.problem(
+                    f"the parameter `{name}` takes one value, not {bound.values[name]!r}", setting=f"parameters.{name}"
+                )
             if name in workflow.roots:
-                self.problem(f"`{name}` is both a parameter and a root")
+                self.problem(f"`{name}` is both a parameter and a root", setting=f"parameters.{name}")
         base = bound.file.parent if bound.file else Path.cwd()
         bound.roots = {} if workflow.roots else resolve_roots({}, base)
         for name, text in workflow.roots.items():
             reason = self.resolve_root(name, text, base)
             if reason is not None:
                 self.broken_roots.add(name)
-                self.problem(reason)
+                self.problem(reason, setting=f"roots.{name}")
         bound.values.update({name: str(path) for name, path in bound.roots.items() if name})
 
     def resolve_root(self, name: str, text: str, base: Path) -> str | None:
@@ -302,6 +304,8 @@ class _Binder:
                 message = f"`{kind.name}` has no setting `{last}`{did_you_mean(last, known)}"
             elif item["type"] == "missing":
                 message = f"`{kind.name}` needs the setting `{place}`"
+            elif item["loc"] and item["loc"][-1] in secret_fields(kind):
+                message = MESSAGE  # and not what it is
             else:
                 message = item["msg"].removeprefix("Value error, ")
                 if not isinstance(item.get("input"), (dict, list)) and item["type"] != "value_error":
@@ -478,23 +482,3 @@ def check_operator(
 
 def _arrow(edge: Edge) -> str:
     return f"{edge.from_} → {edge.to}"
-
-
-def secret_literals(workflow: Workflow, catalogue: Catalogue) -> list[Problem]:
-    """Secrets written out in a workflow; it must not be saved with any."""
-    problems = []
-    for id_, node in workflow.nodes.items():
-        kind = catalogue.get(node.operator)
-        for name, info in kind.model_fields.items() if kind else ():
-            value = node.settings.get(name)
-            marks = [item for item in info.metadata if getattr(item, "meaning", None) is Meaning.SECRET]
-            if marks and isinstance(value, str) and value and not is_secret_reference(value):
-                problems.append(
-                    Problem(
-                        "a secret is never written into the file; name an environment variable, "
-                        "as in `${env:PASSWORD}`",
-                        id_,
-                        setting=name,
-                    )
-                )
-    return problems

@@ -10,6 +10,7 @@ from engine.model.expressions import calls, parse
 from engine.model.inference import Scope
 from engine.model.operator import Finding, Inputs, Meaning, Means, Operator, has_column, is_secret_reference, whole_text
 from engine.model.problems import did_you_mean
+from engine.model.secrets import MESSAGE as SECRET_WRITTEN
 from engine.model.types import BadType, normal_type
 
 
@@ -34,11 +35,7 @@ def check_texts(operator: Operator, inputs: Inputs) -> Iterator[Finding]:
                     yield Finding(str(error), setting=place)
             case Meaning.SECRET:
                 if text and not is_secret_reference(text):
-                    yield Finding(
-                        "a secret is never written into the file; name an environment variable, "
-                        "as in `${env:PASSWORD}`",
-                        setting=place,
-                    )
+                    yield Finding(SECRET_WRITTEN, setting=place)
 
 
 def _check_expression(text: str, means: Means, scope: Scope, place: str) -> Iterator[Finding]:

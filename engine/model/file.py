@@ -120,6 +120,9 @@ def _short_lists(value: Any) -> Any:
 
 def save(workflow: Workflow, path: Path | str, *, comment: str = "") -> None:
     """Write a workflow file in one step: a reader sees the old text or the new, never a part."""
+    from engine.model.secrets import refuse_secrets
+
+    refuse_secrets(workflow, str(path))
     write_text(Path(path), comment + to_yaml(workflow))
 
 

@@ -368,7 +368,7 @@ class Operator(BaseModel):
 
     def texts(self) -> Iterator[tuple[str, str, Means]]:
         """Every text with a meaning in the settings: its place, itself, its meaning."""
-        for name, means, inner in _texts_of(type(self)):
+        for name, means, inner in texts_of(type(self)):
             yield from _follow(name, getattr(self, name), means, inner)
 
 
@@ -575,7 +575,7 @@ class Refusing(BaseModel):
 
 
 @cache
-def _texts_of(cls: type[BaseModel]) -> list[tuple[str, Means | None, Means | None]]:
+def texts_of(cls: type[BaseModel]) -> list[tuple[str, Means | None, Means | None]]:
     """The fields of a settings model with the marks of their texts; a mapping has one for its values too."""
     found: list[tuple[str, Means | None, Means | None]] = []
     for name, info in cls.model_fields.items():
@@ -598,7 +598,7 @@ def _holds_settings(annotation: Any) -> bool:
 
 @cache
 def _has_paths(cls: type[BaseModel]) -> bool:
-    return any(means is not None and means.meaning is Meaning.PATH for _, means, _ in _texts_of(cls))
+    return any(means is not None and means.meaning is Meaning.PATH for _, means, _ in texts_of(cls))
 
 
 def _mapping(annotation: Any) -> Any:
@@ -626,7 +626,7 @@ def _follow(place: str, value: Any, means: Means | None, inner: Means | None) ->
         if means is not None:
             yield place, value, means
     elif isinstance(value, BaseModel):
-        for name, own, held in _texts_of(type(value)):
+        for name, own, held in texts_of(type(value)):
             yield from _follow(f"{place}.{name}", getattr(value, name), own, held)
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):

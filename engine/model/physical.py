@@ -35,6 +35,11 @@ def ordered_by(*columns: str) -> Order:
     return tuple(Key(column) for column in columns)
 
 
+def ascending(order: Order) -> Order:
+    """The order by the same columns, each from its least value up."""
+    return tuple(Key(key.column) for key in order)
+
+
 def starts_with(order: Order, wanted: Order) -> bool:
     """Whether rows in an order are also in a coarser one."""
     return order[: len(wanted)] == wanted
@@ -285,14 +290,26 @@ class HashBased(Implementation):
 
 @dataclass(frozen=True)
 class Sorting(Implementation):
-    """Puts rows in an order that they may have already."""
+    """Puts rows in an order that they may have already.
+
+    With `by_parts`, that helps only where rows are ordered within their groups, each in one part: Spark puts all rows
+    in an order by itself, whatever order they come in.
+    """
 
     order: Order
     passing: Passing
+    groups: int = 0  # so many first keys are of a group, in which the others order the rows; 0: all rows are in order
+    by_parts: bool = False
+
+    def uses(self, order: Order) -> bool:
+        """Whether rows in an order need no sorting."""
+        if self.by_parts and (not self.groups or self.order != ascending(self.order)):
+            return False
+        return starts_with(order, self.order)
 
     def fit(self, work: Work) -> Fit:
         (order,), (rows,) = work.orders, work.rows_in
-        if starts_with(order, self.order):
+        if self.uses(order):
             return Fit(self.passing.order(order), ((Step.SCAN, rows),))
         return Fit(self.passing.order(self.order), ((Step.SORT, rows), (Step.SCAN, rows)))
 
@@ -426,9 +443,10 @@ def grouping(columns: Sequence[str], passing: Passing, hashing: bool = True) -> 
     return Physical(ways, (arrangements(own, prefixes=True),), named=True, same=passing.same_behind())
 
 
-def sorting(order: Order, passing: Passing) -> Physical:
-    """Rows are put in an order."""
-    return Physical((Sorting("sort", "sort", order, passing),), ((order,),), same=passing.same_behind())
+def sorting(order: Order, passing: Passing, groups: int = 0) -> Physical:
+    """Rows are put in an order, all of them or those of each group."""
+    way = Sorting("sort", "sort", order, passing, groups)
+    return Physical((way,), ((order,),), same=passing.same_behind())
 
 
 JOINS = ("MJ", "HJ", "SMJ", "NL", "BJ")

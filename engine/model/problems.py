@@ -17,7 +17,10 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, and where: the node, its port or setting, and the line of the file."""
+    """One thing that is wrong, and where: the node, its port or setting, and the line of the file.
+
+    Without a node the setting is the workflow's own: `parameters.day`, `roots.data`.
+    """
 
     message: str
     node: str | None = None
@@ -36,7 +39,7 @@ class Problem:
             where.append(f"node `{self.node}`")
         if self.port is not None:
             where.append(f"port `{self.port}`")
-        if self.setting is not None:
+        if self.setting is not None and self.node is not None:  # else the message names it
             where.append(f"setting `{self.setting}`")
         parts = [part for part in (place, ", ".join(where), self.message) if part]
         return ": ".join(parts)

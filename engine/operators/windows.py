@@ -191,7 +191,9 @@ class Window(Operator):
     def physical(self, known: Known) -> Physical:
         order = tuple(Key(known.name(by.column), by.descending) for by in self.order)
         groups = tuple(Key(known.name(name)) for name in self.partition)
-        return sorting((*groups, *order), known.passing(lost=[item.name for item in self.functions]))
+        plain_order = all(by.nulls is None for by in self.order)
+        passing = known.passing(lost=[item.name for item in self.functions])
+        return sorting((*groups, *order), passing, len(groups) if plain_order else 0)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         return inputs.first().withColumns(

@@ -21,8 +21,10 @@ from engine.model.physical import (
     RowByRow,
     SortBased,
     SortedFilter,
+    Sorting,
     SortMergeJoin,
     Step,
+    ascending,
     covers,
     divided_by,
     in_step,
@@ -38,7 +40,11 @@ Input = tuple[str, str, int]  # rows from a node to another, and the number of t
 
 @dataclass(frozen=True)
 class Layout:
-    """Rows in an order, those with the same first `by` keys together in one part; 0: in the part that they are in."""
+    """Rows in an ascending order, those with the same first `by` keys together in one part.
+
+    With 0 they stay in the part that they are in where they are handed on; stored ones are divided into ranges of the
+    first key. No consumer on Spark minds the direction, and Spark itself knows the ascending one only.
+    """
 
     order: Order
     by: int
@@ -123,7 +129,9 @@ class _Applying:
                 order = self.kept_order(node)
                 used = self.used_behind(id_)
                 if order and (used or id_ in self.sorters):
-                    staged[id_] = _layout(order, used)
+                    # Ranges are best for a filter to skip; finding them reads the rows once more, as a source can be.
+                    by_ranges = used == {0} and node.copied
+                    staged[id_] = Layout(ascending(order), 0) if by_ranges else _layout(order, used)
                     rows.append(node.rows)
                 continue
             for edge in self.graph.incoming[id_]:
@@ -144,7 +152,7 @@ class _Applying:
                     passed[_key(edge)] = Layout(ordered_by(*way.columns), len(way.columns))
                     rows.append(edge.rows)
                 elif Step.REORDER in steps:
-                    passed[_key(edge)] = Layout(way.reordered(line.takes[0]), 0)
+                    passed[_key(edge)] = Layout(ascending(way.reordered(line.takes[0])), 0)
             if isinstance(way, HashBased) and covers(line.takes[0], way.columns):
                 mixed.update(map(_key, self.graph.incoming[id_]))
         return Applied(settings, staged, passed, frozenset(mixed), max(rows))
@@ -184,6 +192,7 @@ class _Applying:
             return frozenset()
         own = _own_use(way, line)
         passes = isinstance(way, RowByRow | SortedFilter | BroadcastJoin | HashJoin | SortBased)
+        passes = passes or (isinstance(way, Sorting) and way.uses(order))
         if own is None and not (passes and edge.number == 0 and line.leaves):
             return frozenset()
         behind = self.used_behind(edge.target) if passes and edge.number == 0 and line.leaves else frozenset()
@@ -198,13 +207,15 @@ def _own_use(way: Implementation, line: Line) -> int | None:
         return len(way.left) if in_step(line.takes[0], line.takes[1], way.left, way.right) else None
     if isinstance(way, HashBased | SortBased) and way.by_parts:
         return divided_by(line.takes[0], way.columns) or None
+    if isinstance(way, Sorting) and way.by_parts:
+        return way.groups if way.uses(line.takes[0]) else None
     return 0 if isinstance(way, SortedFilter) else None
 
 
 def _layout(order: Order, used: frozenset[int]) -> Layout:
     """Rows are divided by as many keys as all who use the order can do with."""
     divided = [count for count in used if count]
-    return Layout(order, min(divided, default=1))
+    return Layout(ascending(order), min(divided, default=1))
 
 
 def _key(edge: Edge) -> Input:

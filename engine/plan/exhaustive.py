@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 from engine.model.physical import NO_ORDER, Order
+from engine.plan.constraints import Limit
+from engine.plan.costs import units
 from engine.plan.graph import Position, Recordset
 from engine.plan.space import Space
 
@@ -25,8 +27,11 @@ class Found:
         return self.plans + 1 if self.plans else 0
 
 
-def exhaustive_ordering(space: Space, top: int) -> Found:
-    """Look at every state. The initial one is the first of them, so a dictionary of what was seen is not needed."""
+def exhaustive_ordering(space: Space, top: int, limits: Sequence[Limit] = ()) -> Found:
+    """Look at every state. The initial one is the first of them, so a dictionary of what was seen is not needed.
+
+    Plans that break a limit are counted, and not among the best.
+    """
     if top < 1:
         raise ValueError("at least one plan is asked for")
     generated = 0
@@ -35,19 +40,30 @@ def exhaustive_ordering(space: Space, top: int) -> Found:
         nonlocal generated
         options = [range(len(position.orders) + 1) for position in space.positions]
         for digits in product(*options):
-            for number in _implementations(space, dict(zip(space.positions, digits, strict=True))):
+            for number, costs in _implementations(space, dict(zip(space.positions, digits, strict=True))):
                 generated += 1
-                yield number
+                if all(keeps(limit, costs) for limit in limits):
+                    yield number
 
     best = heapq.nsmallest(top, states())
     return Found(tuple(best), generated)
 
 
-def _implementations(space: Space, sorters: dict[Position, int]) -> Iterator[int]:
-    """The numbers of all plans that have these sorters."""
+def keeps(limit: Limit, costs: Sequence[tuple[str, int]]) -> bool:
+    """Whether a plan keeps a limit, whose nodes and sorters cost this."""
+    return units(sum(cost for node, cost in costs if node in limit.nodes)) <= limit.cost
+
+
+def _implementations(space: Space, sorters: dict[Position, int]) -> Iterator[tuple[int, list[tuple[str, int]]]]:
+    """The numbers of all plans that have these sorters, with what each node costs, its sorters as well."""
     graph = space.graph
     nodes = list(graph.nodes.values())
     leaves: dict[str, Order] = {}
+    doing = [
+        (position.owner, space.sorter_cost(position))
+        for position, digit in sorters.items()
+        if digit < len(position.orders)
+    ]
 
     def through(position: Position | None, order: Order) -> tuple[Order, int]:
         if position is None:
@@ -57,9 +73,9 @@ def _implementations(space: Space, sorters: dict[Position, int]) -> Iterator[int
             return order, space.number(0, position, digit)
         return position.orders[digit], space.number(space.sorter_cost(position), position, digit)
 
-    def go_on(at: int, number: int) -> Iterator[int]:
+    def go_on(at: int, number: int) -> Iterator[tuple[int, list[tuple[str, int]]]]:
         if at == len(nodes):
-            yield number
+            yield number, doing
             return
         node = nodes[at]
         incoming = graph.incoming[node.id]
@@ -77,6 +93,8 @@ def _implementations(space: Space, sorters: dict[Position, int]) -> Iterator[int
             taken = space.take(node, choice, tuple(orders))
             if taken is not None:
                 leaves[node.id] = taken.fit.leaves
+                doing.append((node.id, taken.cost))
                 yield from go_on(at + 1, number + space.number(taken.cost, node.id, choice))
+                doing.pop()
 
     return go_on(0, 0)

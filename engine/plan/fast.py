@@ -3,19 +3,22 @@
 Each stream of rows is a variable whose values are its possible orders. What an activity, a recordset or a sorter costs
 depends on the orders beside it alone, so streams are eliminated one by one, each time keeping for every combination of
 the neighbouring orders the best few partial plans. A butterfly is nearly a tree, which keeps the combinations few.
+Where parts have limits, a partial plan is kept as long as it may be a cheaper way to keep them than any other.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Generic, TypeVar
 
 from engine.model.physical import NO_ORDER, Order
+from engine.plan.constraints import Limit
 from engine.plan.exhaustive import Found
 from engine.plan.graph import Activity, Edge, Position, Recordset
+from engine.plan.limited import Label, Labels, TooEntangled
 from engine.plan.space import Space
 
 COMBINATIONS = 20_000  # of the orders of streams that meet; a butterfly has some hundreds
@@ -24,39 +27,61 @@ _T = TypeVar("_T")
 Variable = Hashable  # a node's id: the rows that leave it; an edge: the rows that its sorter position lets through
 
 
-class TooEntangled(Exception):
-    """So many streams meet that their orders have too many combinations."""
-
-
 @dataclass
 class Factor(Generic[_T]):
     """For combinations of the orders of some streams, the partial plans that give them."""
 
     scope: tuple[Variable, ...]
     table: dict[tuple[Order, ...], _T]
+    made_of: frozenset[int] = frozenset()  # the numbers of the first factors that went into it
 
 
 @dataclass(frozen=True)
 class Algebra(Generic[_T]):
     """How partial plans are made, put together and chosen from."""
 
-    one: Callable[[int], _T]
+    one: Callable[[int, str, int], _T]  # of a decision's number, the node that it belongs to, and what it costs
     times: Callable[[_T, _T], _T]
     best: Callable[[list[_T]], _T]
     nothing: _T
 
 
-def fast_search(space: Space, top: int) -> Found:
-    """The best plans, the same as the exhaustive search finds."""
+def fast_search(space: Space, top: int, limits: Sequence[Limit] = ()) -> Found:
+    """The best plans that keep the limits, the same as the exhaustive search finds."""
     if top < 1:
         raise ValueError("at least one plan is asked for")
+    if limits:
+        return Found(tuple(_within(space, top, limits)), count_plans(space))
     numbers = _eliminate(_factors(space, _best(top)), _best(top))
     return Found(tuple(numbers), count_plans(space))
 
 
+def _within(space: Space, top: int, limits: Sequence[Limit]) -> list[int]:
+    """The numbers of the best plans that keep all limits."""
+    labels = Labels(limits, top)
+    algebra: Algebra[list[Label]] = Algebra(labels.one, labels.times, labels.best, [])
+    factors = _factors(space, algebra)
+    counted: list[set[int]] = [set() for _ in limits]  # for each limit, the factors in which something counts for it
+    for number, factor in enumerate(factors):
+        factor.made_of = frozenset({number})
+        least = labels.least(factor.table.values())
+        factor.table = {orders: labels.beyond(some, least) for orders, some in factor.table.items()}
+        for index in labels.counting(factor.table.values()):
+            counted[index].add(number)
+
+    def settled(factor: Factor[list[Label]]) -> Factor[list[Label]]:
+        """What all is known of no longer tells plans apart: it was kept."""
+        done = [index for index, numbers in enumerate(counted) if numbers and numbers <= factor.made_of]
+        if not done:
+            return factor
+        return replace(factor, table={orders: labels.without(some, done) for orders, some in factor.table.items()})
+
+    return [number for number, _ in _eliminate(factors, algebra, settled)]
+
+
 def count_plans(space: Space) -> int:
     """How many plans there are, all of which fit."""
-    counting: Algebra[int] = Algebra(lambda _: 1, lambda one, other: one * other, sum, 0)
+    counting: Algebra[int] = Algebra(lambda *_: 1, lambda one, other: one * other, sum, 0)
     return _eliminate(_factors(space, counting), counting)
 
 
@@ -79,7 +104,7 @@ def _best(top: int) -> Algebra[list[int]]:
             return lists[0]
         return sorted(number for some in lists for number in some)[:top]
 
-    return Algebra(lambda number: [number], times, best, [])
+    return Algebra(lambda number, *_: [number], times, best, [])
 
 
 # ---------------------------------------------------------------- factors
@@ -91,23 +116,23 @@ def _factors(space: Space, algebra: Algebra[_T]) -> list[Factor[_T]]:
     domains: dict[Variable, list[Order]] = {}
     factors: list[Factor[_T]] = []
 
-    def add(scope: tuple[Variable, ...], entries: Iterable[tuple[tuple[Order, ...], int]]) -> None:
+    def add(owner: str, scope: tuple[Variable, ...], entries: Iterable[tuple[tuple[Order, ...], int, int]]) -> None:
         lists: dict[tuple[Order, ...], list[_T]] = {}
-        for orders, number in entries:
-            lists.setdefault(orders, []).append(algebra.one(number))
+        for orders, number, cost in entries:
+            lists.setdefault(orders, []).append(algebra.one(number, owner, cost))
         table = {orders: algebra.best(some) for orders, some in lists.items()}
         made = scope[-1]
         domains[made] = list(dict.fromkeys(orders[-1] for orders in table))
         factors.append(Factor(scope, table))
 
-    def sorted_or_not(position: Position | None, order: Order) -> Iterable[tuple[Order, int]]:
+    def sorted_or_not(position: Position | None, order: Order) -> Iterable[tuple[Order, int, int]]:
         if position is None:
-            yield order, 0
+            yield order, 0, 0
             return
         cost = space.sorter_cost(position)
         for digit, wanted in enumerate(position.orders):
-            yield wanted, space.number(cost, position, digit)
-        yield order, space.number(0, position, len(position.orders))
+            yield wanted, space.number(cost, position, digit), cost
+        yield order, space.number(0, position, len(position.orders)), 0
 
     for id_, node in graph.nodes.items():
         incoming = graph.incoming[id_]
@@ -116,34 +141,37 @@ def _factors(space: Space, algebra: Algebra[_T]) -> list[Factor[_T]]:
             if len(incoming) == 1 and node.stored:
                 before = incoming[0].source
                 add(
+                    id_,
                     (before, id_),
                     (
-                        ((order, after), number)
+                        ((order, after), number, cost)
                         for order in domains[before]
-                        for after, number in sorted_or_not(position, order)
+                        for after, number, cost in sorted_or_not(position, order)
                     ),
                 )
             else:
-                add((id_,), (((after,), number) for after, number in sorted_or_not(position, NO_ORDER)))
+                entries = sorted_or_not(position, NO_ORDER)
+                add(id_, (id_,), (((after,), number, cost) for after, number, cost in entries))
             continue
         for edge in incoming:
             position = space.position(edge)
             if position is not None:
                 add(
+                    position.owner,
                     (edge.source, edge),
                     (
-                        ((order, after), number)
+                        ((order, after), number, cost)
                         for order in domains[edge.source]
-                        for after, number in sorted_or_not(position, order)
+                        for after, number, cost in sorted_or_not(position, order)
                     ),
                 )
-        add(*_activity(space, node, incoming, domains))
+        add(id_, *_activity(space, node, incoming, domains))
     return factors
 
 
 def _activity(
     space: Space, node: Activity, incoming: tuple[Edge, ...], domains: dict[Variable, list[Order]]
-) -> tuple[tuple[Variable, ...], list[tuple[tuple[Order, ...], int]]]:
+) -> tuple[tuple[Variable, ...], list[tuple[tuple[Order, ...], int, int]]]:
     """The scope and the entries of an activity: its inputs whose order matters, each once, and what leaves it."""
     streams: list[Variable | None] = []
     for edge in incoming:
@@ -152,27 +180,32 @@ def _activity(
         else:
             streams.append(edge if space.position(edge) is not None else edge.source)
     scope = tuple(dict.fromkeys(stream for stream in streams if stream is not None))
-    entries: list[tuple[tuple[Order, ...], int]] = []
+    entries: list[tuple[tuple[Order, ...], int, int]] = []
     for values in product(*(domains[stream] for stream in scope)):
         by_stream = dict(zip(scope, values, strict=True))
         orders = tuple(NO_ORDER if stream is None else by_stream[stream] for stream in streams)
         for choice in range(len(space.choices[node.id])):
             taken = space.take(node, choice, orders)
             if taken is not None:
-                entries.append(((*values, taken.fit.leaves), space.number(taken.cost, node.id, choice)))
+                entries.append(((*values, taken.fit.leaves), space.number(taken.cost, node.id, choice), taken.cost))
     return (*scope, node.id), entries
 
 
 # ---------------------------------------------------------------- elimination
 
 
-def _eliminate(factors: list[Factor[_T]], algebra: Algebra[_T]) -> _T:
-    """Eliminate the variables, that with the fewest neighbours first, until nothing but plans is left."""
+def _eliminate(
+    factors: list[Factor[_T]], algebra: Algebra[_T], settled: Callable[[Factor[_T]], Factor[_T]] = lambda one: one
+) -> _T:
+    """Eliminate the variables, that with the fewest neighbours first, until nothing but plans is left.
+
+    `settled` may simplify a factor whenever others went into it.
+    """
     by_variable: dict[Variable, list[Factor[_T]]] = {}
     for factor in factors:
         for variable in factor.scope:
             by_variable.setdefault(variable, []).append(factor)
-    result = algebra.one(0)
+    result = algebra.one(0, "", 0)
     for factor in factors:
         if not factor.scope:
             result = algebra.times(result, factor.table.get((), algebra.nothing))
@@ -197,7 +230,7 @@ def _eliminate(factors: list[Factor[_T]], algebra: Algebra[_T]) -> _T:
         product_ = joined[0]
         for factor in joined[1:]:
             product_ = _multiply(product_, factor, algebra)
-        left = _sum_out(product_, variable, algebra)
+        left = _sum_out(settled(product_), variable, algebra)
         if not left.scope:
             result = algebra.times(result, left.table.get((), algebra.nothing))
         gone = {id(factor) for factor in joined}
@@ -228,7 +261,7 @@ def _multiply(one: Factor[_T], other: Factor[_T], algebra: Algebra[_T]) -> Facto
             table[orders + rest] = algebra.times(plans, others)
         if len(table) > COMBINATIONS:
             raise TooEntangled
-    return Factor((*one.scope, *(other.scope[index] for index in new)), table)
+    return Factor((*one.scope, *(other.scope[index] for index in new)), table, one.made_of | other.made_of)
 
 
 def _sum_out(factor: Factor[_T], variable: Variable, algebra: Algebra[_T]) -> Factor[_T]:
@@ -238,4 +271,4 @@ def _sum_out(factor: Factor[_T], variable: Variable, algebra: Algebra[_T]) -> Fa
     for orders, plans in factor.table.items():
         lists.setdefault(orders[:at] + orders[at + 1 :], []).append(plans)
     table = {orders: algebra.best(some) for orders, some in lists.items()}
-    return Factor(factor.scope[:at] + factor.scope[at + 1 :], table)
+    return Factor(factor.scope[:at] + factor.scope[at + 1 :], table, factor.made_of)

@@ -11,7 +11,7 @@ from enum import IntEnum
 
 from engine.model.binding import Bound, Link
 from engine.model.operator import Mode, PassOn, Role, Target
-from engine.model.physical import HashBased, Implementation, Known, Order, Physical, SortBased
+from engine.model.physical import HashBased, Implementation, Known, Order, Physical, SortBased, Sorting
 from engine.model.types import Schema
 from engine.plan.rows import Rows
 
@@ -169,7 +169,7 @@ def graph_of(bound: Bound, rows: Rows, sortable: Callable[[str], bool] | None = 
             continue
         physical = operator.physical(_known(bound, id_, same, spelling))
         if on_spark:
-            physical = replace(physical, implementations=tuple(map(_by_parts, physical.implementations)))
+            physical = _in_parts(physical)
         same[id_] = physical.same
         nodes[id_] = Activity(id_, physical, rows.out(id_), None if physical.named else _cost_us(bound, id_, rows))
     return Graph(nodes, tuple(_edges(bound, rows, allowed)))
@@ -181,8 +181,17 @@ def _cost_us(bound: Bound, id_: str, rows: Rows) -> float | None:
     return rows.cost_us(id_) if hints is None or hints.cost_us is None else hints.cost_us
 
 
+def _in_parts(physical: Physical) -> Physical:
+    """A template over rows that are divided among tasks; an order that helps nobody there is of no interest."""
+    ways = tuple(map(_by_parts, physical.implementations))
+    for way in ways:
+        if isinstance(way, Sorting) and not way.uses(way.order):
+            return replace(physical, implementations=ways, interesting=())
+    return replace(physical, implementations=ways)
+
+
 def _by_parts(way: Implementation) -> Implementation:
-    return replace(way, by_parts=True) if isinstance(way, HashBased | SortBased) else way
+    return replace(way, by_parts=True) if isinstance(way, HashBased | SortBased | Sorting) else way
 
 
 def _known(bound: Bound, id_: str, same: Mapping[str, Mapping[str, str]], spelling: Callable[[str], str]) -> Known:

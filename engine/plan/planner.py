@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from engine.errors import BadInput
 from engine.plan.constraints import Constraints, Limit
 from engine.plan.costs import CostModel, units
-from engine.plan.exhaustive import exhaustive_ordering
-from engine.plan.fast import TooEntangled, count_plans, fast_search
+from engine.plan.exhaustive import exhaustive_ordering, keeps
+from engine.plan.fast import count_plans, fast_search
 from engine.plan.graph import Graph, Offered
+from engine.plan.limited import TooEntangled
 from engine.plan.signature import read_signature, signature
 from engine.plan.space import Plan, Space
 
 EXHAUSTIVE_STATES = 200_000  # a few seconds' worth
-LIMITED_PLANS = 5_000  # how far down the list limits are looked for
 
 
 class TooLarge(BadInput):
@@ -64,19 +65,20 @@ def rank(
     constraints = constraints or Constraints()
     constraints.check(graph)
     remarks: list[str] = []
+    what = "too many ways to keep the limits" if constraints.parts(graph) else "too many streams"
     for fewer in sorted((one for one in Offered if one <= offered), reverse=True):
         space = Space(graph, model, constraints, offered=fewer)
         try:
             return _ranked(space, top, search, remarks)
         except TooEntangled:
-            remarks = [_FEWER[fewer]]
-    raise TooLarge("the workflow is too entangled to be planned: too many streams meet in one place")
+            remarks = [f"{what} meet: {_FEWER[fewer]}; better plans may exist"]
+    raise TooLarge(f"the workflow is too entangled to be planned: {what} meet in one place")
 
 
 # What is said where a search gave up with all or some sorters.
 _FEWER = {
-    Offered.ALL: "so many streams meet that sorters are tried by consumers' first orders only; better plans may exist",
-    Offered.FIRST: "so many streams meet that no sorters are tried; better plans may exist",
+    Offered.ALL: "sorters are tried by consumers' first orders only",
+    Offered.FIRST: "no sorters are tried",
     Offered.NONE: "",
 }
 
@@ -91,21 +93,13 @@ def _ranked(space: Space, top: int, search: Search, said: list[str]) -> Ranking:
         search = Search.FAST
     look = exhaustive_ordering if search is Search.EXHAUSTIVE else fast_search
     limits = space.constraints.parts(space.graph)
-    wanted = top
-    while True:
-        found = look(space, wanted)
-        if not found.numbers:
-            raise BadInput(conflict(space))
-        numbers = sorted(found.numbers, key=space.shown)
-        plans = [plan for plan in map(space.plan, numbers) if all(_keeps(plan, limit) for limit in limits)]
-        if len(plans) >= top or len(numbers) < wanted or wanted >= LIMITED_PLANS:
-            break
-        wanted = min(wanted * 4, LIMITED_PLANS)
-    if not plans:
-        raise BadInput(_limits_conflict(space, limits, len(numbers)))
-    if limits:
-        remarks.append(f"of the {len(numbers):,} cheapest plans {len(plans):,} keep the limits")
-    return Ranking(space, tuple(plans[:top]), found.signatures, search, tuple(remarks))
+    found = look(space, top, limits)
+    if not found.plans:
+        raise BadInput(conflict(space))
+    if not found.numbers:
+        raise BadInput("; ".join([_limits_conflict(space, limits), *said]))
+    plans = tuple(map(space.plan, sorted(found.numbers, key=space.shown)))
+    return Ranking(space, plans, found.signatures, search, tuple(remarks))
 
 
 def only(text: str, graph: Graph, model: CostModel, constraints: Constraints | None = None) -> Ranking:
@@ -128,19 +122,24 @@ def only(text: str, graph: Graph, model: CostModel, constraints: Constraints | N
 
 
 def _keeps(plan: Plan, limit: Limit) -> bool:
-    return units(sum(line.cost for line in plan.lines if line.node in limit.nodes)) <= limit.cost
+    return keeps(limit, [(line.node, line.cost) for line in plan.lines])
 
 
-def _limits_conflict(space: Space, limits: list[Limit], looked_at: int) -> str:
+def _limits_conflict(space: Space, limits: Sequence[Limit]) -> str:
+    """A limit that nothing keeps, or the fewest that cannot be kept together."""
     for limit in limits:
         part = Space(space.graph, space.model, space.constraints, limit.nodes, space.offered)
         least = units(part.cost(fast_search(part, 1).numbers[0]))
         if least > limit.cost:
             asked = f"the limit {limit.name} asks for {limit.cost:,.0f} at most"
             return f"{asked}, and the cheapest way costs {least:,.0f}"
-    names = "; ".join(limit.name for limit in limits)
-    who = "no plan" if looked_at < LIMITED_PLANS else f"none of the {looked_at:,} cheapest plans"
-    return f"{who} keeps all limits, though each can be kept alone: {names}"
+    kept = list(limits)
+    for limit in limits:
+        fewer = [one for one in kept if one is not limit]
+        if not fast_search(space, 1, fewer).numbers:
+            kept = fewer
+    names = "; ".join(f"{limit.name}, at most {limit.cost:,.0f}" for limit in kept)
+    return f"no plan keeps all limits, though each can be kept alone; these cannot be kept together: {names}"
 
 
 # ---------------------------------------------------------------- no plan at all

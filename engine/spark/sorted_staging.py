@@ -3,6 +3,7 @@
 Rows are divided into buckets by the first columns of the order and sorted inside them, one file a bucket. Spark's plan
 then has neither an exchange nor a sort in front of an aggregate or a merge join over that order, and a filter on the
 first column skips the row groups it does not want. The files alone would not tell Spark; the session's catalogue does.
+Where filters alone use the order, rows are divided into ranges of the first column, and whole files are skipped.
 """
 
 from __future__ import annotations
@@ -57,18 +58,19 @@ class SortedStage:
 
     @property
     def is_bucketed(self) -> bool:
-        """Buckets are in ascending order only; rows in another are kept in files of that order."""
-        return not any(key.descending for key in self.layout.order)
+        """Whether rows are divided into buckets, of which Spark's plans know, or into ranges for filters alone."""
+        return self.layout.by > 0
 
     def write(self, frame: DataFrame, options: Mapping[str, Any] | None = None) -> None:
         """Divide, sort and keep rows."""
-        # Spark divides rows for an exchange as it divides them into buckets, so each task writes one bucket.
-        rows = frame.repartition(self.buckets, *_divided(self.layout))
         options = {**OPTIONS, **(options or {})}
         if not self.is_bucketed:
-            rows = rows.sortWithinPartitions(*_keys(self.layout))
+            keys = _keys(self.layout)
+            rows = frame.repartitionByRange(self.buckets, keys[0]).sortWithinPartitions(*keys)
             rows.write.mode("overwrite").options(**options).parquet(str(self.folder))
             return
+        # Spark divides rows for an exchange as it divides them into buckets, so each task writes one bucket.
+        rows = frame.repartition(self.buckets, *_divided(self.layout))
         columns = [key.column for key in self.layout.order]
         writer = rows.write.mode("overwrite").format("parquet").options(**options)
         writer = writer.bucketBy(self.buckets, *columns[: self.layout.by]).sortBy(*columns)  # which sorts as it writes
@@ -103,7 +105,5 @@ def _divided(layout: Layout) -> list[str]:
     return [plain(key.column) for key in layout.order[: layout.by]]
 
 
-def _keys(layout: Layout) -> list[Column | Any]:
-    return [
-        F.col(plain(key.column)).desc() if key.descending else F.col(plain(key.column)).asc() for key in layout.order
-    ]
+def _keys(layout: Layout) -> list[Column]:
+    return [F.col(plain(key.column)) for key in layout.order]

@@ -163,8 +163,10 @@ class MetadataStore:
     ) -> tuple[WorkflowVersion, bool]:
         """Save a workflow; gives the version that holds it and whether that is a new one.
 
-        The same document and text as in the latest version make no new version.
+        The same document and text as in the latest version make no new version. A secret written out is refused.
         """
+        from engine.model.secrets import refuse_secrets
+
         if not name.strip():
             raise BadInput("A workflow needs a name to be saved in the store.")
         what = f"workflow {name!r}"
@@ -180,6 +182,7 @@ class MetadataStore:
             text=text,
         )
         check_record(draft, what)
+        refuse_secrets(document, what)
 
         def write(connection: Connection) -> tuple[WorkflowVersion, bool]:
             latest = self._workflow(connection, name, None)
@@ -284,9 +287,13 @@ class MetadataStore:
         A version of a workflow that is here already with other content is a problem; any other record
         takes the place of the one it shares its identity with.
         """
+        from engine.model.secrets import refuse_secrets
+
         given = list(records)
         for record in given:
             check_record(record, _name(record))
+            if isinstance(record, WorkflowVersion):
+                refuse_secrets(record.document, _name(record))
 
         def write(connection: Connection) -> dict[type[Record], int]:
             changed = dict.fromkeys(KINDS, 0)

@@ -78,7 +78,10 @@ _SPACES = {"\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
 
 def workflow_to_xml(document: Document) -> str:
     """A workflow's document as XML."""
+    from engine.model.secrets import refuse_secrets
+
     check_plain(document, "the workflow")
+    refuse_secrets(document, "the workflow")
     return _HEADER + "".join(_element("workflow", None, document, 0))
 
 

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from PySide6.QtCore import QByteArray, QMimeData, QPoint, QPointF, Qt
-from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent, QGuiApplication, QWheelEvent
+from PySide6.QtGui import (
+    QDragEnterEvent,
+    QDragMoveEvent,
+    QDropEvent,
+    QGuiApplication,
+    QImage,
+    QPainter,
+    QWheelEvent,
+)
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QGraphicsItem, QLineEdit, QPlainTextEdit
+from PySide6.QtWidgets import QApplication, QGraphicsItem, QLineEdit, QPlainTextEdit, QStyleOptionGraphicsItem
 
 from designer.canvas import tips
 from designer.canvas.drop import MIME
 from designer.canvas.guides import Guides
-from designer.document import changes
-from designer.document.layout import groups, notes, positions
+from designer.canvas.node import PORT, NodeItem, form_of, outline
+from designer.document import arranging, changes
+from designer.document.layout import NODE_WIDTH, groups, notes, positions
+from designer.session.settings import Settings
+from designer.theme.theme import theme
 from designer.window.window import MainWindow
+from engine.model.operator import Carries, Category, Role
+from engine.operators import catalogue
 from tests.designer.conftest import Hand, opened
 from tests.designer.examples import empty, fig1, small
 
@@ -72,6 +87,60 @@ def test_a_dragged_node_snaps_to_the_line_of_another_and_a_guide_shows_it() -> N
     snapped = guides.snap((303, 4, 403, 54), reach=6)
     assert (snapped.dx, snapped.dy) == (-3, -4)  # the grid across, the other's top down
     assert [line[1] for line in snapped.lines] == [0]
+
+
+def test_guides_are_seen_while_a_node_is_dragged_and_only_then(window: MainWindow) -> None:
+    hand = opened(window, small())
+    x, y = hand.middle("some")
+    hand.press(x, y)
+    hand.move(x + 3, y + 120)
+    hand.move(x + 3, y + 4)  # nearly in line with the others
+    assert [line[1] == line[3] for line in hand.view._lines if line[1] == line[3]] == [True]
+    assert hand.view.canvas.nodes["some"].pos().y() == 0
+    level = hand.at(0, next(line[1] for line in hand.view._lines if line[1] == line[3])).y()
+
+    def drawn() -> bool:
+        """Whether the guide's colour is seen between two nodes, however faint."""
+        seen = hand.view.grab().toImage()
+        spots = [seen.pixelColor(at, level) for at in range(hand.at(396, 0).x() + 2, hand.at(440, 0).x() - 2)]
+        return any(spot.red() - spot.green() > 30 for spot in spots)
+
+    assert theme().guide.red() - theme().guide.green() > 100
+    assert drawn()
+    hand.release(x + 3, y + 4)
+    assert hand.view._lines == ()
+    assert not drawn()
+
+
+@pytest.mark.parametrize(
+    ("side", "axis", "line"),
+    [("left", 0, 0), ("center", 0, 300), ("right", 0, 600), ("top", 1, -50), ("middle", 1, 25), ("bottom", 1, 100)],
+)
+def test_aligned_nodes_stand_on_one_line(window: MainWindow, side: str, axis: int, line: float) -> None:
+    hand = opened(window, small())
+    document = hand.view.editor.document
+    places = {"rows": (0.0, 0.0), "some": (200.0, 100.0), "more": (600.0, -50.0)}
+    hand.view.editor.push(arranging.move(document, places))
+    hand.view.canvas.select(places)
+    window.run(f"arrange.{side}")
+    there = positions(document.workflow)
+    assert {there[id_][axis] for id_ in places} == {line}
+    assert all(there[id_][1 - axis] == at[1 - axis] for id_, at in places.items())
+    assert there["table"] == (660.0, 0.0), "it was not selected"
+    assert steps(hand) == 2
+
+
+@pytest.mark.parametrize(("way", "axis"), [("across", 0), ("down", 1)])
+def test_distributed_nodes_have_equal_distances(window: MainWindow, way: str, axis: int) -> None:
+    hand = opened(window, small())
+    document = hand.view.editor.document
+    places = {"rows": (0.0, 0.0), "some": (30.0, 10.0), "more": (50.0, 300.0), "table": (600.0, 360.0)}
+    hand.view.editor.push(arranging.move(document, places))
+    hand.view.canvas.select(places)
+    window.run(f"arrange.{way}")
+    found = sorted(at[axis] for at in positions(document.workflow).values())
+    assert [one - other for one, other in zip(found[1:], found, strict=False)] == [found[-1] / 3] * 3
+    assert (found[0], found[-1]) == (0.0, places["table"][axis])
 
 
 def test_several_selected_nodes_move_together(window: MainWindow) -> None:
@@ -168,6 +237,18 @@ def test_escape_leaves_quick_add_and_adds_nothing(window: MainWindow) -> None:
     hand.key(Qt.Key.Key_Escape)
     assert not hand.view.adder.isVisible()
     assert steps(hand) == 0
+
+
+def test_tab_with_nothing_selected_adds_a_node_that_stands_alone(window: MainWindow) -> None:
+    hand = opened(window, small())
+    before = edges(hand)
+    hand.key(Qt.Key.Key_Tab)
+    assert hand.view.adder.isVisible()
+    hand.type("sort")
+    hand.key(Qt.Key.Key_Return)
+    assert hand.view.canvas.selected_nodes() == ["sort"]
+    assert edges(hand) == before
+    assert steps(hand) == 1
 
 
 def test_tab_adds_behind_the_selected_node(window: MainWindow) -> None:
@@ -321,6 +402,32 @@ def test_a_selected_edge_is_deleted_alone(window: MainWindow) -> None:
     assert len(hand.view.canvas.nodes) == 4
 
 
+def test_nodes_and_edges_that_are_selected_together_go_in_one_step(window: MainWindow) -> None:
+    hand = opened(window, small())
+    before = state(hand)
+    last = next(edge for edge in hand.view.editor.document.workflow.edges if edge.target == "table")
+    hand.view.canvas.select(["some"], [last])
+    QApplication.processEvents()
+    hand.key(Qt.Key.Key_Delete)
+    assert edges(hand) == {"rows.out more.in"}
+    assert steps(hand) == 1
+    undo_gives_back(hand, before)
+
+
+def test_the_edges_that_a_frame_selects_between_its_nodes_do_not_keep_the_gap_open(window: MainWindow) -> None:
+    hand = opened(window, small())
+    document = hand.view.editor.document
+    last = next(edge for edge in document.workflow.edges if edge.target == "table")
+    hand.view.editor.push(changes.add_node(document, "sort", (660, 0), on_edge=last)[0])
+    x, _ = hand.middle("some")
+    hand.drag((x, -120), (500, 120))
+    assert hand.view.canvas.selected_nodes() == ["some", "more"]
+    assert len(hand.view.canvas.selected_edges()) == 1
+    hand.key(Qt.Key.Key_Delete)
+    assert edges(hand) == {"rows.out sort.in", "sort.out table.in"}
+    assert steps(hand) == 2
+
+
 def test_copy_and_paste_go_through_the_clipboard_as_text_into_another_window(window: MainWindow) -> None:
     hand = opened(window, small())
     hand.drag((150, -120), (500, 120))
@@ -334,6 +441,22 @@ def test_copy_and_paste_go_through_the_clipboard_as_text_into_another_window(win
     other.key(Qt.Key.Key_V, CTRL)
     assert steps(other) == 1
     assert "Nothing to paste" in window.statusBar().currentMessage()
+
+
+def test_what_is_copied_in_one_window_is_pasted_in_another(window: MainWindow, tmp_path: Path) -> None:
+    hand = opened(window, small())
+    hand.view.canvas.select(["some", "more"])
+    window.run("edit.copy")
+    second = MainWindow(Settings(tmp_path / "second"))
+    second.show()
+    other = opened(second, empty())
+    second.run("edit.paste")
+    assert edges(other) == {"some.match more.in"}
+    assert steps(other) == 1
+    assert steps(hand) == 0
+    other.view.editor.stack.setClean()
+    second.close()
+    second.deleteLater()
 
 
 def test_duplicate_stands_beside_its_original(window: MainWindow) -> None:
@@ -418,6 +541,74 @@ def test_everything_fits_into_the_view(window: MainWindow) -> None:
     hand = opened(window, fig1())
     hand.key(Qt.Key.Key_0, CTRL)
     assert hand.view.visible_frame().contains(hand.view.canvas.content())
+
+
+def test_the_minimap_moves_the_view_and_can_be_put_away(window: MainWindow) -> None:
+    hand = opened(window, fig1())
+    hand.view.zoom_to(2.0)
+    minimap = hand.view.minimap
+    assert minimap.isVisible()
+    minimap.grab()
+    left, right = hand.view.canvas.nodes["partsupp"], hand.view.canvas.nodes["view_1"]
+    spots = [minimap._to_map(item.frame()).center().toPoint() for item in (left, right)]
+    QTest.mousePress(minimap, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, spots[0])
+    assert hand.view.visible_frame().contains(left.frame().center())
+    assert not hand.view.visible_frame().contains(right.frame().center())
+    QTest.mouseMove(minimap, spots[1])
+    QTest.mouseRelease(minimap, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, spots[1])
+    QApplication.processEvents()
+    assert hand.view.visible_frame().contains(right.frame().center())
+    window.run("view.minimap")
+    assert not minimap.isVisible()
+    window.run("view.minimap")
+    assert minimap.isVisible()
+    hand.view.fit()
+    assert not minimap.isVisible(), "where all is seen no map is needed"
+
+
+def test_the_three_categories_and_recordsets_have_outlines_of_their_own() -> None:
+    height = 64.0
+    spots = {"left": QPointF(3, 3), "right": QPointF(NODE_WIDTH - 3, 3), "in": QPointF(7, 7)}
+    inside = {
+        form: {name for name, at in spots.items() if outline(form, height).contains(at)}
+        for form in ("recordset", Category.ROW_SYNCHRONIZED, Category.SEMI_BLOCKING, Category.BLOCKING)
+    }
+    assert inside == {
+        "recordset": {"left", "right", "in"},
+        Category.ROW_SYNCHRONIZED: set(),  # round
+        Category.SEMI_BLOCKING: {"right", "in"},  # cut on the left
+        Category.BLOCKING: {"in"},  # cut on both sides
+    }
+    kinds = catalogue()
+    assert [form_of(kinds[name]) for name in ("filter", "sort", "csv_source")] == [
+        Category.ROW_SYNCHRONIZED,
+        Category.BLOCKING,
+        "recordset",
+    ]
+    assert {kind.category for kind in kinds.values() if kind.role is Role.ACTIVITY} == set(Category)
+
+
+def test_ports_of_refused_rows_are_red_and_others_are_not(qapp: QApplication) -> None:
+    document = small()
+    item = NodeItem("rows")
+    ports = document.ports.of("rows")
+    item.show_node("csv_source", document.catalogue["csv_source"], "rows", ports)
+    item.connected = {(True, port.name) for port in ports.outputs}
+    image = QImage(400, 200, QImage.Format.Format_ARGB32)
+    image.fill(theme().canvas)
+    painter = QPainter(image)
+    painter.translate(100, 50)
+    item.paint(painter, QStyleOptionGraphicsItem())
+    painter.end()
+
+    def color(port: str) -> str:
+        at = item.port_place(True, port) + QPointF(100 + PORT / 2, 50)
+        return image.pixelColor(at.toPoint()).name()
+
+    shown = {port.carries: color(port.name) for port in ports.outputs}
+    assert shown[Carries.REFUSED] == theme().refused.name()
+    assert shown[Carries.ROWS] == theme().muted.name()
+    assert theme().refused.red() > 150 > theme().refused.green()
 
 
 def test_a_port_tells_its_columns(window: MainWindow) -> None:

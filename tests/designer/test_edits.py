@@ -12,10 +12,13 @@ from designer.document import changes, clipboard
 from designer.document.analysis import analyse
 from designer.document.document import Document
 from designer.document.edits import Edit
-from designer.document.layout import positions
+from designer.document.layout import bends, groups, notes, positions
+from designer.document.replacing import replaced
 from engine.errors import BadInput
 from engine.model.binding import Known
+from engine.model.comments import comments_of
 from engine.model.file import to_yaml, workflow_from
+from engine.model.workflow import Workflow
 from engine.model.yamldata import read_yaml
 from tests.designer.examples import edits, empty, fig1, small
 
@@ -188,3 +191,63 @@ def test_a_new_id_takes_edges_place_and_groups_along() -> None:
     document.apply(changes.change_id(document, "some", "few"))
     assert {"rows.out few.in", "few.match more.in"} <= edges(document)
     assert positions(document.workflow)["few"] == (220.0, 0.0)
+
+
+WHOLE = """# ours
+papilio: 1
+name: Nightly
+description: What changed
+parameters: {day: {default: 3}}
+roots: {data: elsewhere}
+nodes: {rows: {operator: csv_source, settings: {path: x}}, other: {operator: sort}}
+edges: [{from: rows.out, to: other.in}]
+plan: {pin: {other: external_sort}, memory_rows: 9}
+elastic: {pool: 12, rate: {kind: ramp, from_rows_s: 1, to_rows_s: 9, seconds: 60}}
+layout: {nodes: {rows: [5, 6]}, notes: {n: {text: why, at: [1, 2], size: [80, 60]}}, later: 7}
+only_later: [1, 2]
+"""
+
+
+def test_a_document_becomes_another_in_every_field_and_back_again() -> None:
+    data = read_yaml(WHOLE, "text")[0]
+    assert set(data) >= set(Workflow.model_fields), "every field there is"
+    other = Document(workflow_from(data, "text"), fig1().catalogue)
+    other.comments = comments_of(WHOLE)
+    for start in (empty, small, fig1):
+        document = start()
+        before, text = document.workflow.document(), document.text()
+        edit = replaced(document, other, "Read again")
+        document.apply(edit)
+        assert document.workflow.document() == other.workflow.document()
+        assert document.text() == other.text()
+        assert not replaced(document, other, "Read again")
+        document.apply(edit.inverse())
+        assert document.workflow.document() == before
+        assert document.text() == text
+
+
+RATE = {"kind": "ramp", "from_rows_s": 1, "to_rows_s": 9, "seconds": 60}
+
+
+def test_a_limit_that_is_written_out_although_it_is_the_default_counts() -> None:
+    one, other = (Document(Workflow.model_validate({"elastic": limits}), fig1().catalogue)
+                  for limits in ({"rate": RATE}, {"rate": RATE, "pool": 12}))  # fmt: skip
+    one.apply(replaced(one, other, "Read again"))
+    assert one.workflow.document() == other.workflow.document()
+
+
+def test_what_is_copied_keeps_its_bends_and_its_whole_groups_and_every_note() -> None:
+    document = small()
+    layout = document.workflow.layout
+    layout["bends"] = {"some.match → more.in": [400, 90, 420, 90]}
+    layout["groups"] = {"group": {"title": "Cleansing", "nodes": ["some", "more"], "collapsed": False}}
+    note = {"text": "why", "at": [0, 300], "size": [80, 60]}
+    layout["notes"] = {"note": note, "note_2": note}
+    edit, _ = clipboard.pasted(document, clipboard.copied(document, ["some", "more"], ["note", "note_2"]), None)
+    document.apply(edit)
+    assert bends(document.workflow)["some_2.match → more_2.in"] == [(440.0, 130.0), (460.0, 130.0)]
+    assert groups(document.workflow)["group_2"].nodes == ("some_2", "more_2")
+    assert groups(document.workflow)["group"].nodes == ("some", "more")
+    assert len(notes(document.workflow)) == 4
+    part = read_yaml(clipboard.copied(document, ["some"]), "text")[0]
+    assert set(part["layout"]) == {"nodes"}, "half a group is none"

@@ -33,6 +33,7 @@ from designer.monitor.panels.staleness import StalenessPanel
 from designer.monitor.player import Player
 from designer.monitor.scrubber import speed_of
 from designer.monitor.units import bytes_text, count_text, seconds_text
+from designer.session.settings import Settings
 from designer.window.window import MainWindow
 from engine.control import RunControl, driven
 from engine.events import EventLog, QueueSpilled, SparkJob, SparkReady, TableStaleness, UnitFailed
@@ -366,6 +367,31 @@ def test_a_streaming_run_is_shown_by_the_staleness_of_its_tables(
     assert window.docks["staleness"].isVisible()
     assert window.docks["activity"].isVisible()
     assert not window.docks["memory"].isVisible()
+
+
+@pytest.mark.parametrize("first", ["a run", "a command"])
+def test_run_panels_come_back_to_where_they_were(window: MainWindow, runs: dict[str, Path], first: str) -> None:
+    replayed(window, runs)
+    side = Qt.DockWidgetArea.RightDockWidgetArea
+    window.addDockWidget(side, window.docks["decisions"])
+    window.docks["decisions"].show()
+    window.docks["memory"].hide()
+    window.settings.keep(window)
+    again = MainWindow(Settings(window.settings.folder))
+    again.resize(1400, 900)
+    again.show()
+    if first == "a run":
+        replayed(again, runs)
+        assert again.docks["decisions"].isVisible()
+        assert not again.docks["memory"].isVisible()
+    else:
+        again.run("monitor.memory")
+        assert again.docks["memory"].isVisible()
+        assert not again.docks["decisions"].isVisible(), "only what was asked for"
+    assert again.dockWidgetArea(again.docks["decisions"]) == side
+    assert again.dockWidgetArea(again.docks["memory"]) == Qt.DockWidgetArea.BottomDockWidgetArea
+    again.close()
+    again.deleteLater()
 
 
 def test_a_run_is_replayed_on_the_canvas_and_in_the_panels(window: MainWindow, runs: dict[str, Path]) -> None:

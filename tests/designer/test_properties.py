@@ -5,21 +5,22 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLineEdit
 
-from designer.document import changes
+from designer.document import arranging, changes
 from designer.document.document import Document
 from designer.document.edits import ABSENT
 from designer.document.places import steps
 from designer.editor import Editor
 from designer.properties.editors.expression import ExpressionEditor
 from designer.properties.editors.many import ListEditor, MappingEditor
-from designer.properties.editors.simple import ChoiceEditor, ColumnEditor, LineEditor
+from designer.properties.editors.simple import ChoiceEditor, ColumnEditor, DateEditor, LineEditor, SecretEditor
 from designer.properties.fields import fields_of
 from designer.properties.form import NodeForm
 from designer.properties.workflow_form import WorkflowForm
 from designer.session.templates import shipped
 from designer.window.window import MainWindow
+from engine.model.workflow import Edge, Parameter
 from engine.operators import catalogue
 from tests.designer.conftest import opened
 from tests.designer.examples import empty, fig1, small
@@ -244,6 +245,112 @@ def test_a_problem_is_shown_at_its_field_and_a_click_leads_there(window: MainWin
     focused = QApplication.focusWidget()
     assert focused is not None
     assert focused.accessibleName() == "columns[0].expression"
+
+
+def test_a_click_on_a_badge_leads_to_the_first_problems_field(window: MainWindow) -> None:
+    hand = opened(window, small())
+    broken = [{"name": "c", "expression": "a + 1"}, {"name": "d", "expression": "a + nothing"}]
+    hand.view.editor.push(changes.set_setting(hand.view.editor.document, "more", "columns", broken))
+    hand.view.editor.check()
+    badge = hand.view.canvas.nodes["more"].badge_frame().center()
+    hand.click(badge.x(), badge.y())
+    focused = QApplication.focusWidget()
+    assert focused is not None
+    assert focused.accessibleName() == "columns[1].expression"
+
+
+@pytest.mark.parametrize("section", ["roots", "parameters"])
+def test_a_click_on_a_problem_of_the_workflow_leads_to_its_parameter_or_root(window: MainWindow, section: str) -> None:
+    document = small()
+    document.workflow.roots.update({"a": "in", "data": "${nobody}" if section == "roots" else "in"})
+    if section == "parameters":
+        document.workflow.parameters.update({"alpha": Parameter(default=1), "data": Parameter(default=1)})
+    hand = opened(window, document)
+    hand.view.canvas.select(["some"])
+    rows = [window.problems.topLevelItem(row) for row in range(window.problems.topLevelItemCount())]
+    row = next(row for row in rows if row.text(2) == f"{section}.data")
+    window.problems.itemActivated.emit(row, 0)
+    assert hand.view.canvas.selected_nodes() == []
+    made = window.properties.form
+    assert isinstance(made, WorkflowForm)
+    table = made.roots if section == "roots" else made.parameters
+    assert QApplication.focusWidget() is table
+    assert table.item(table.currentRow(), 0).text() == "data"
+    assert row.text(1) in made.wrong.text()
+
+
+def test_edges_that_lead_nowhere_are_told_and_removed_in_one_step(window: MainWindow) -> None:
+    document = small()
+    document.workflow.edges.append(Edge.model_validate({"from": "more.out", "to": "ghost.in"}))
+    hand = opened(window, document)
+    window.problems.itemClicked.emit(window.problems.topLevelItem(0), 0)
+    made = window.properties.form
+    assert isinstance(made, WorkflowForm)
+    assert "ghost" in made.wrong.text()
+    made.loose.click()
+    assert len(document.workflow.edges) == 3
+    hand.view.editor.check()
+    assert not made.loose.isVisible()
+    assert not made.wrong.isVisible()
+    hand.view.editor.stack.undo()
+    assert len(document.workflow.edges) == 4
+
+
+def test_a_problem_of_a_node_in_a_collapsed_group_brings_the_node_out(window: MainWindow) -> None:
+    hand = opened(window, small())
+    document = hand.view.editor.document
+    edit, group = arranging.group(document, ["some", "more"], "Cleansing")
+    hand.view.editor.push(edit)
+    hand.view.editor.push(arranging.collapse(document, group, True))
+    hand.view.editor.push(changes.set_setting(document, "some", "condition", "nothing"))
+    hand.view.editor.check()
+    window.run("view.next_problem")
+    assert hand.view.canvas.selected_nodes() == ["some"]
+    assert isinstance(window.properties.form, NodeForm)
+
+
+def test_a_secret_is_not_shown_but_the_name_of_its_variable_is(window: MainWindow) -> None:
+    hand = opened(window, small())
+    hand.view.editor.push(changes.change_operator(hand.view.editor.document, "rows", "postgresql_source"))
+    box = form(window, "rows").editors["password"]
+    assert isinstance(box, SecretEditor)
+    QTest.keyClicks(box.line, "hunter2")
+    assert box.line.echoMode() == QLineEdit.EchoMode.Password
+    assert "hunter2" not in box.line.displayText()
+    assert box.line.property("wrong") is True
+    box.line.clear()
+    for letter in "${env:PG_PASSWORD}":
+        QTest.keyClicks(box.line, letter)
+        assert box.line.echoMode() == QLineEdit.EchoMode.Normal
+    assert not box.line.property("wrong")
+    assert hand.view.editor.document.workflow.nodes["rows"].settings["password"] == "${env:PG_PASSWORD}"
+    box.show_value("hunter2")  # from a file
+    assert "hunter2" not in box.line.displayText()
+
+
+def test_a_day_is_checked_and_taken_from_a_calendar(window: MainWindow) -> None:
+    hand = opened(window, empty())
+    document = hand.view.editor.document
+    edit, node = changes.add_node(document, "date_dimension", (0, 0))
+    hand.view.editor.push(edit)
+    box = form(window, node).editors["first_day"]
+    assert isinstance(box, DateEditor)
+    for text, wrong in (
+        ("2024-02-30", True),
+        ("yesterday", True),
+        ("20240229", True),
+        ("2024-02-29", False),
+        ("${from}", False),
+    ):
+        box.line.setText(text)
+        box._edited()
+        assert bool(box.line.property("wrong")) is wrong, text
+    box.show_value("2024-02-28")
+    calendar = box.open_calendar()
+    assert calendar.selectedDate().toString(Qt.DateFormat.ISODate) == "2024-02-28"
+    calendar.activated.emit(calendar.selectedDate().addDays(1))
+    assert document.workflow.nodes[node].settings["first_day"] == "2024-02-29"
+    assert not calendar.isVisible()
 
 
 def test_the_id_is_changed_with_everything_that_names_it(window: MainWindow) -> None:

@@ -20,6 +20,8 @@ from PySide6.QtWidgets import QApplication, QGraphicsItem, QMessageBox, QPushBut
 from designer.canvas.picture import save_picture
 from designer.commands.registry import commands
 from designer.document import arranging, changes
+from designer.properties.form import NodeForm
+from designer.properties.renaming import Renamed
 from designer.session.archetypes import archetype, archetypes
 from designer.session.compare import CompareDialog
 from designer.session.settings import Settings
@@ -27,6 +29,7 @@ from designer.session.store import StoreDialog
 from designer.session.templates import TemplatesDialog
 from designer.theme.theme import load_theme, theme, themes
 from designer.window.window import MainWindow
+from engine.errors import BadInput
 from engine.model.file import load, save
 from engine.model.operator import Role
 from engine.model.shape import shape
@@ -131,6 +134,40 @@ def test_a_bad_file_is_a_message_and_the_file_is_not_touched(window: MainWindow,
     assert path.read_bytes() == before
 
 
+OPENS = """
+import sys
+from PySide6.QtWidgets import QApplication, QMessageBox
+from designer.app import main
+from designer.window.window import MainWindow
+def look(window):
+    print(window.isVisible(), window.tabs.count(), *(box.text() for box in window.findChildren(QMessageBox)))
+    QApplication.exit(0)
+MainWindow.offer_recovery = look  # the first thing after the files are open
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_the_program_opens_with_a_message_when_it_is_given_a_bad_file(tmp_path: Path) -> None:
+    bad, good = tmp_path / "bad.yaml", tmp_path / "good.butterfly.yaml"
+    bad.write_text("papilio: 1\nnodes: [", encoding="utf-8")
+    save(small().workflow, good)
+    before = bad.read_bytes()
+    done = subprocess.run(
+        [sys.executable, "-c", OPENS, str(bad), str(good)],
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout.startswith("True 1 ")
+    assert "bad.yaml" in done.stdout
+    assert "broken YAML" in done.stdout
+    assert bad.read_bytes() == before
+
+
 def test_a_missing_file_and_a_folder_are_messages(window: MainWindow, tmp_path: Path) -> None:
     assert window.files.open(tmp_path / "none.butterfly.yaml") is None
     assert "no such file" in message(window)
@@ -160,8 +197,29 @@ def test_secrets_are_not_saved(window: MainWindow, tmp_path: Path) -> None:
     hand.view.editor.push(changes.set_setting(document, "rows", "password", "hunter2"))
     path = tmp_path / "secret.butterfly.yaml"
     assert not window.files.write(hand.view, path)
-    assert "secret" in message(window)
+    assert "node `rows`, setting `password`: a secret is never written" in message(window)
     assert not path.exists()
+    with pytest.raises(BadInput, match="a secret is never written"):
+        document.save(path)
+    dialog = StoreDialog(window)
+    dialog.put("flow", "with a secret")
+    assert "a secret is never written" in message(window)
+    assert dialog.tree.topLevelItemCount() == 0
+    dialog.close()
+
+
+def test_recovery_keeps_the_work_but_no_secret(window: MainWindow) -> None:
+    hand = opened(window, small())
+    editor = hand.view.editor
+    editor.push(changes.change_operator(editor.document, "rows", "postgresql_source"))
+    editor.push(changes.set_setting(editor.document, "rows", "password", "hunter2"))
+    editor.push(changes.set_setting(editor.document, "rows", "host", "db.example.org"))
+    window.recovery._kept[editor].write()
+    (file,) = window.recovery.folder.glob("*.yaml")
+    text = file.read_text(encoding="utf-8")
+    assert "hunter2" not in text
+    assert "db.example.org" in text
+    assert editor.document.workflow.nodes["rows"].settings["password"] == "hunter2", "what is open is as it was"
 
 
 def test_a_file_changed_by_another_program_is_not_overwritten_unasked(
@@ -196,6 +254,44 @@ def test_reading_again_from_disk_is_a_step_that_can_be_undone(window: MainWindow
     assert set(view.canvas.nodes) == {"rows", "some", "more"}
     view.editor.stack.undo()
     assert view.editor.document.workflow.document() == before
+
+
+def test_what_was_read_again_is_the_file_also_for_the_next_save(window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / "one.butterfly.yaml"
+    save(small().workflow, path)
+    view = window.files.open(path)
+    assert view is not None
+    text = path.read_text(encoding="utf-8") + "# theirs\nplan:\n  memory_rows: 7\n"
+    path.write_text(text, encoding="utf-8")
+    window.files.reload()
+    assert not view.editor.modified
+    assert view.editor.document.workflow.plan is not None
+    view.editor.push(changes.set_title(view.editor.document, "some", "Few"))
+    assert window.files.save()  # nobody is asked
+    assert load(path).workflow.plan == view.editor.document.workflow.plan
+    assert "# theirs" in path.read_text(encoding="utf-8")
+    view.editor.stack.setIndex(0)
+    assert view.editor.document.workflow.plan is None
+    assert "# theirs" not in view.editor.document.text()
+    window.files.reload()
+    window.files.reload()
+    assert view.editor.document.title_of("some") == "Few"
+    QTest.qWait(300)
+    assert list(window.recovery.folder.glob("*.yaml")) == [], "nothing is unsaved"
+
+
+def test_nodes_that_another_program_added_without_a_place_get_one(window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / "one.butterfly.yaml"
+    save(small().workflow, path)
+    view = window.files.open(path)
+    assert view is not None
+    other = small().workflow
+    other.nodes["late"] = other.nodes["some"].model_copy()
+    save(other, path)
+    window.files.reload()
+    frames = [item.frame() for item in view.canvas.nodes.values()]
+    late = view.canvas.nodes["late"].frame()
+    assert [frame for frame in frames if frame.intersects(late)] == [late]
 
 
 @pytest.mark.parametrize("answer", ["Discard", "Cancel"])
@@ -268,6 +364,38 @@ def test_work_survives_kill_9_and_is_offered_and_the_file_on_disk_is_as_it_was(
     assert load(path).workflow.nodes["join"].title == "Nearly lost"
     assert path.read_text(encoding="utf-8").startswith("# mine\n"), "the file's own comment is still there"
     assert list(window.recovery.folder.glob("*.yaml")) == []
+
+
+def test_work_is_kept_aside_also_while_somebody_types_without_a_pause(window: MainWindow) -> None:
+    hand = opened(window, small())
+    for number in range(6):
+        hand.view.editor.push(changes.set_title(hand.view.editor.document, "some", f"Few {number}"))
+        QTest.qWait(80)
+    (file,) = window.recovery.folder.glob("*.yaml")
+    assert "Few " in file.read_text(encoding="utf-8")
+
+
+def test_an_offer_to_rename_neither_ends_nor_forgets_an_offer_to_recover(window: MainWindow) -> None:
+    folder = window.recovery.folder
+    folder.mkdir(parents=True)
+    (folder / "dead.yaml").write_text('# papilio recovery {"pid": 999999, "started": 1.0, "path": null}\npapilio: 1\n')
+    hand = opened(window, small())
+    window.offer_recovery()
+    hand.view.canvas.select(["rows"])
+    window.properties.show_selection()
+    form = window.properties.form
+    assert isinstance(form, NodeForm)
+    form.renamed.emit(None)
+    assert "can be recovered" in window.banner.text.text()
+    assert window.banner.isVisible()
+    form.renamed.emit(Renamed("rows", "a", "amount", ("some",), hand.view.editor.analysis))
+    assert "amount" in window.banner.text.text()
+    window.banner.buttons[1].click()
+    assert window.banner.isVisible()
+    assert "can be recovered" in window.banner.text.text()
+    window.banner.buttons[1].click()
+    assert not window.banner.isVisible()
+    assert window.recovery.lost() == []
 
 
 def test_what_is_discarded_is_not_offered_again_and_rubbish_is_passed_over(window: MainWindow) -> None:
@@ -538,6 +666,27 @@ def test_hidden_panels_stay_hidden_next_time(window: MainWindow) -> None:
     assert again.docks["properties"].isVisible()
     again.close()
     again.deleteLater()
+
+
+def test_the_palette_has_operators_by_family_and_finds_them_by_typing(window: MainWindow) -> None:
+    hand = opened(window, empty())
+    model = window.palette_panel.model
+    families = {
+        model.item(row).text(): {model.item(row).child(at).text() for at in range(model.item(row).rowCount())}
+        for row in range(model.rowCount())
+    }
+    assert list(families)[:2] == ["Sources", "Cleansing"]
+    assert "Filter" in families["Flow"] | families["Cleansing"] | families["Shaping"]
+    assert sum(map(len, families.values())) == len(catalogue())
+    window.run("edit.palette")
+    hand.type("dedup")
+    assert model.item(0).text().startswith(catalogue()["deduplicate"].title)
+    assert model.rowCount() < 5
+    hand.key(Qt.Key.Key_Return)
+    assert [node.operator for node in hand.view.editor.document.workflow.nodes.values()] == ["deduplicate"]
+    assert hand.view.editor.stack.count() == 1
+    window.palette_panel.search.clear()
+    assert model.rowCount() == len(families)
 
 
 def test_the_outline_finds_a_node_and_centres_it(window: MainWindow) -> None:

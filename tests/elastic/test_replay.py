@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from engine.elastic.actuators import OwnWorkers
 from engine.elastic.distribution import Parcel, distribution
-from engine.elastic.live import live_limits
+from engine.elastic.live import LiveRun, live_limits
 from engine.elastic.replay import Replay
-from engine.errors import BadInput
+from engine.errors import BadInput, RunFailed
 from engine.model.elastic import Elastic
 from engine.spark.packs import PackStore
 
@@ -105,3 +107,60 @@ def test_live_the_stages_of_the_driver_have_one_node_each():
     assert [live.extraction.nodes.max, live.buffer.nodes.max, live.switch.nodes.max] == [1, 1, 1]
     assert (live.warehouse.nodes.max, live.transformation.nodes.max) == (3, None)
     assert limits.extraction.nodes.max == 4
+
+
+def test_what_was_given_is_told_as_first_rows_of_the_file(store, tmp_path):
+    pq.write_table(pa.table({"n": list(range(10))}), tmp_path / "rows.parquet")
+    replay = Replay(tmp_path / "rows.parquet", store, pack_rows=4)
+    assert replay.given() == {}
+    for rows, given in ((3, {3: 1}), (7, {10: 1}), (14, {10: 2, 4: 1})):
+        store.release([pack for pack, _ in replay.take(rows)])
+        assert replay.given() == given
+    assert sum(rows * times for rows, times in replay.given().items()) == replay.generated
+    replay.write_first(4, tmp_path / "first.parquet")
+    assert pq.read_table(tmp_path / "first.parquet")["n"].to_pylist() == [0, 1, 2, 3]
+
+
+class Counted:
+    """A frame that knows its rows only, and the star and the flow that give it."""
+
+    def __init__(self, rows):
+        self.rows, self.current = rows, SimpleNamespace(nodes=1, version=1, bytes=1)
+        self.folder = "warehouse"
+
+    def frame(self, current):
+        return self
+
+    def transform(self, frame):
+        return self
+
+    def count(self):
+        return self.rows
+
+
+@pytest.mark.parametrize(
+    ("taken", "transformed", "loaded", "made", "reason"),
+    [
+        (10, 10, 10, None, None),
+        (10, 7, 7, 7, None),  # the workflow filters three of them out
+        (8, 8, 8, None, "of 10 generated rows 8 were transformed"),
+        (10, 7, 6, None, "the warehouse has 6 facts where 7 were transformed"),
+        (10, 7, 7, 9, "of 10 generated rows the workflow makes 9 facts, and 7 were loaded"),
+    ],
+)
+def test_a_run_that_lost_rows_fails_and_one_that_filtered_them_does_not(
+    store, tmp_path, taken, transformed, loaded, made, reason
+):
+    pq.write_table(pa.table({"n": list(range(10))}), tmp_path / "rows.parquet")
+    run = LiveRun.__new__(LiveRun)
+    run.raw, run.star, run.flow = store, Counted(loaded), Counted(made)
+    run.spark = SimpleNamespace(read=SimpleNamespace(schema=lambda schema: SimpleNamespace(parquet=lambda file: file)))
+    run._schema, run.scaler, run.most_workers = None, SimpleNamespace(nodes=dict), 1
+    run.taken_rows, run.transformed_rows = taken, transformed
+    replay = Replay(tmp_path / "rows.parquet", store, pack_rows=4)
+    store.release([pack for pack, _ in replay.take(10)])
+    if reason is None:
+        assert run._told(replay)["rows"]["refused"] == 10 - transformed
+    else:
+        with pytest.raises(RunFailed, match=reason):
+            run._told(replay)

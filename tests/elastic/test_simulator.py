@@ -26,7 +26,7 @@ from engine.model.elastic import Buffer, Elastic, Sources
 from engine.model.file import load
 from engine.operators import catalogue
 from engine.request import RunRequest
-from tests.end_to_end.helpers import answer, papilio_here
+from tests.end_to_end.helpers import WORKFLOWS, answer, papilio_here
 
 FLAT = {"kind": "ramp", "from_rows_s": 100_000, "to_rows_s": 100_000, "seconds": 60}
 
@@ -267,6 +267,31 @@ def test_ten_thousand_nodes_follow_an_hour_of_the_day():
         Stage.WAREHOUSE,
     }
     assert result.loaded_rows + result.waiting_rows == pytest.approx(result.generated_rows)
+
+
+def test_the_shipped_bursts_are_followed_out_and_in(tmp_path):
+    summary = answer(
+        papilio_here("scale", "simulate", WORKFLOWS / "elastic_bursts.butterfly.yaml", "--json", home=tmp_path)
+    )
+    rows = summary["rows"]
+    assert rows["generated"] == rows["loaded"] + rows["waiting"] > 120_000 * 3600
+    kinds = [one["kind"] for one in summary["decisions"]]
+    assert kinds.count("scale out") > 1
+    assert "scale in" in kinds
+
+
+def test_the_shipped_day_is_followed_by_thousands_of_nodes(tmp_path):
+    document = yaml.safe_load((WORKFLOWS / "elastic_day.butterfly.yaml").read_text())
+    document["elastic"]["rate"] |= {"seconds": 2 * 3600, "peak_hour": 2}  # of the whole day the two steepest hours
+    file = tmp_path / "day.butterfly.yaml"
+    file.write_text(yaml.safe_dump(document))
+    summary = answer(papilio_here("scale", "simulate", file, "--json", home=tmp_path))
+    rows = summary["rows"]
+    assert rows["generated"] == pytest.approx(rows["loaded"] + rows["waiting"])
+    assert {"extraction", "transformation", "warehouse"} <= {
+        one["stage"] for one in summary["decisions"] if one["kind"] == "scale out"
+    }
+    assert sum(nodes["most"] for nodes in summary["nodes"].values()) > 2_000
 
 
 def test_elasticity_is_asked_for_like_any_policy_and_can_be_cancelled(tmp_path, monkeypatch):

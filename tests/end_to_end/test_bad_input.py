@@ -155,13 +155,14 @@ def test_an_expression_that_is_a_program(expression, reason, place):
     refused(file, place, "node `step`", reason)
 
 
-def test_a_secret_in_the_file(place):
+@pytest.mark.parametrize("password", ["hunter2", 12345])
+def test_a_secret_in_the_file(password, place):
     source = {
         "operator": "postgresql_source",
         "host": "127.0.0.1",
         "database": "d",
         "user": "u",
-        "password": "hunter2",
+        "password": password,
         "table": "t",
     }
     file = write(place, line({"operator": "copy"}, source), EDGES)

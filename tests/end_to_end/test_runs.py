@@ -340,3 +340,46 @@ def test_events_on_standard_output_are_json_lines_and_nothing_else(tmp_path, spa
     kinds = [json.loads(text)["event"] for text in done.stdout.splitlines()]
     assert kinds[0] == "run-started"
     assert kinds[-1] == "run-finished"
+
+
+def test_too_large_a_share_of_refused_rows_stops_the_run_and_leaves_the_old_target(spark, tmp_path):
+    before = old_target(tmp_path)
+    (tmp_path / "rows.csv").write_text("n\n" + "".join(f"{number}\n" for number in (1, 2, 3, -1, -2)))
+    nodes = {
+        "rows": {"operator": "csv_source", "path": "rows.csv", "columns": {"n": "int"}},
+        "good": {
+            "operator": "validate",
+            "rules": [{"name": "positive", "condition": "n > 0"}],
+            "max_refused_percent": 39.9,
+        },
+        "quick": {"operator": "parquet_target", "path": "out/quick"},
+    }
+    file = write(tmp_path, nodes, ["rows -> good", "good.out -> quick"])
+    done = papilio_here("run", file, home=tmp_path / "home", spark=spark)
+    assert done.returncode == 1
+    assert "node `good`" in done.stderr
+    assert "40.00 % of the rows (2 of 5) were refused, and 39.9 % are allowed" in done.stderr
+    assert snapshot(tmp_path / "out") == before
+
+
+def test_what_a_run_saw_of_its_sources_is_known_to_check_when_they_are_gone(spark, tmp_path):
+    source = tmp_path / "rows.parquet"
+    duckdb.sql("SELECT 1::INT AS n, DATE '2026-01-01' AS day").write_parquet(str(source))
+    nodes = {
+        "rows": {"operator": "parquet_source", "path": "rows.parquet"},
+        "named": {"operator": "derive", "columns": [{"name": "next", "expression": "n + 1"}]},
+        "target": {"operator": "parquet_target", "path": "out"},
+    }
+    file = write(tmp_path, nodes, ["rows -> named", "named -> target"])
+
+    def schemas(home):
+        return json.loads(papilio_here("check", file, "--json", home=home).stdout)["schemas"]
+
+    expected = {"rows.out": {"n": "int", "day": "date"}, "named.out": {"n": "int", "day": "date", "next": "int"}}
+    assert (
+        answer(papilio_here("run", file, "--json", home=tmp_path / "home", spark=spark))["targets"]["target"]["rows"]
+        == 1
+    )
+    source.unlink()
+    assert expected.items() <= schemas(tmp_path / "home").items()
+    assert "rows.out" not in schemas(tmp_path / "another"), "a home that saw no run does not know"

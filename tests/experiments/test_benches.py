@@ -16,6 +16,7 @@ from engine.experiments.apart import Apart
 from engine.experiments.bench import Contender, Options, Report, find, names
 from engine.experiments.contest import Contest, Entry, digests
 from engine.experiments.measure import watched
+from tests.end_to_end.helpers import papilio_here
 
 SMALL = 0.01
 
@@ -48,6 +49,24 @@ def check_shape(report: Report) -> dict:
 def test_the_command_lists_every_benchmark():
     assert {"butterfly", "trees", "policies", "mixed", "overhead", "spill"} <= set(names())
     assert all(find(name).__doc__ for name in names())
+
+
+@pytest.mark.parametrize(
+    ("holds", "identical", "code"), [(True, True, 0), (True, None, 0), (False, True, 1), (True, False, 1)]
+)
+def test_strict_ends_with_1_where_a_claim_does_not_hold_or_targets_differ(
+    holds, identical, code, tmp_path, monkeypatch
+):
+    from engine.experiments import bench
+
+    report = Report({"a": Contender([1.0])}, identical=identical)
+    report.claim("it is quick", holds, "1.0 s")
+    monkeypatch.setattr(bench, "find", lambda name: lambda options: report)
+    monkeypatch.setattr(bench, "usual_rounds", lambda name: 1)
+    assert papilio_here("bench", "made-up", "--strict", home=tmp_path).returncode == code
+    done = papilio_here("bench", "made-up", home=tmp_path)
+    assert done.returncode == 0
+    assert ("DOES NOT HOLD" in done.stdout) is not holds
 
 
 # ---------------------------------------------------------------- contests

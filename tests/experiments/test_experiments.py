@@ -14,7 +14,7 @@ from PySide6.QtGui import QImage
 
 from engine.drawing import check_picture
 from engine.errors import BadInput, EnvironmentProblem
-from engine.experiments.experiment import Options, Report, Table, Verdict, find, judged, names
+from engine.experiments.experiment import Claim, Options, Report, Table, Verdict, find, judged, names
 from engine.experiments.svg import Chart, draw
 from tests.end_to_end.helpers import papilio_here
 from tests.plan.published import FIG_6, FIG_9
@@ -48,6 +48,31 @@ def test_a_planning_experiment_writes_its_tables_charts_and_claims(name, tmp_pat
     assert pictures
     for picture in pictures:
         assert ElementTree.parse(picture).getroot().tag.endswith("svg")
+
+
+def test_without_a_folder_what_is_found_is_written_beside_the_data_and_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = papilio_here("experiment", "plan-fig9", "--quick", home=tmp_path)
+    assert done.returncode == 0
+    made = tmp_path / "build" / "experiments" / "plan-fig9"
+    kinds = {file.suffix for file in made.iterdir()}
+    assert {".csv", ".svg", ".json"} <= kinds
+    for file in made.iterdir():
+        assert f"written: {file.relative_to(tmp_path)}" in done.stderr
+
+
+def test_strict_ends_with_1_where_a_claim_is_not_reproduced(tmp_path, monkeypatch):
+    import engine.experiments.experiment as module
+
+    verdicts = [Verdict.REPRODUCED, Verdict.NOT_REPRODUCIBLE]
+    monkeypatch.setattr(
+        module, "find", lambda name: lambda options: Report("t", claims=[Claim("c", one, "f") for one in verdicts])
+    )
+    command = ("experiment", "made-up", "--to", tmp_path / "out")
+    assert papilio_here(*command, "--strict", home=tmp_path).returncode == 0, "what cannot be found out is no failure"
+    verdicts.append(Verdict.NOT_REPRODUCED)
+    assert papilio_here(*command, home=tmp_path).returncode == 0
+    assert papilio_here(*command, "--strict", "--json", home=tmp_path).returncode == 1
 
 
 LINES = Chart("lines", "Lines & more", "rows/s", "s", {"time": [1.0, 3.0, 2.0]}, [0, 1, 2], levels={"limit": 2.5})

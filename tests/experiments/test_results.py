@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from engine.cli.bench import command as bench_command
 from engine.errors import BadInput
 from engine.experiments import results
 from engine.experiments.bench import Contender, Report
@@ -114,10 +115,26 @@ def test_names_choose_what_runs_and_a_wrong_one_gets_the_near_one(tmp_path):
         results.tasks(tmp_path, ["growht"])
 
 
+def test_results_are_taken_at_the_sizes_that_claims_are_made_for(tmp_path):
+    def options(name, quick=False, kind="bench"):
+        command = results.command_for(results.Task(kind, name), tmp_path, quick)
+        return command[command.index(str(tmp_path)) + 1 :]
+
+    assert options("plan") == ["--scale", "1"]
+    assert options("stream") == ["--seconds", "300"]
+    assert options("butterfly") == ["--full"]
+    assert options("ssb") == []
+    assert options("plan", quick=True) == ["--rounds", "1"], "a quick look stays quick"
+    assert options("plan-fig9", kind="experiment") == []
+    accepted = {option for parameter in bench_command.params for option in parameter.opts}
+    assert {"--scale", "--seconds", "--full"} <= accepted
+
+
 def test_the_command_runs_keeps_lists_and_writes_the_page(tmp_path):
     at = ("--folder", tmp_path / "results")
     page = tmp_path / "help" / "results.md"
-    done = papilio_here("experiment", "plan-fig9", "--quick", "--keep", tmp_path / "results", home=tmp_path)
+    into = ("--folder", tmp_path / "made")
+    done = papilio_here("experiment", "plan-fig9", "--quick", *into, "--keep", tmp_path / "results", home=tmp_path)
     assert done.returncode == 0, done.stderr
     listed = json.loads(papilio_here("results", "--list", "--json", *at, home=tmp_path).stdout)
     assert [one["name"] for one in listed if one["last_seconds"] is not None] == ["plan-fig9"]
@@ -140,3 +157,13 @@ def test_bars_are_as_long_as_their_values_and_stay_in_the_picture():
     assert bars[1] == pytest.approx(4 * bars[0], rel=0.01)
     assert all(float(line.get("x2", "999")) <= 720 for line in root.iter(f"{space}line"))
     ElementTree.fromstring(draw_measured("nothing", "s", []))
+
+
+def test_the_command_ends_with_1_where_one_failed_and_still_writes_the_page(tmp_path, monkeypatch):
+    keep(bench_result(), tmp_path / "results")
+    monkeypatch.setattr(results, "command_for", lambda *_: [sys.executable, "-c", "raise SystemExit('no room')"])
+    page = tmp_path / "help" / "results.md"
+    done = papilio_here("results", "--run", "ssb", "--folder", tmp_path / "results", "--to", page, home=tmp_path)
+    assert done.returncode == 1
+    assert "failed: bench ssb: it ended with 1: no room" in done.stdout
+    assert page.exists()

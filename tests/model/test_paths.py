@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from engine.model.binding import bind
 from engine.model.paths import OutsideRoots, resolve_path, resolve_roots
+from engine.model.workflow import Workflow
+from engine.operators import catalogue
 
 
 @pytest.fixture
@@ -46,3 +49,12 @@ def test_without_roots_the_file_s_own_folder_is_the_root(base):
 def test_a_root_that_is_an_address_is_refused(base):
     with pytest.raises(OutsideRoots, match="a folder, not an address"):
         resolve_roots({"data": "file:///tmp"}, base)
+
+
+def test_a_problem_of_a_root_or_a_parameter_says_which_and_reads_as_before():
+    workflow = Workflow.model_validate(
+        {"parameters": {"day": 1}, "roots": {"day": "in", "data": "${nobody}"}, "nodes": {"a": {"operator": "copy"}}}
+    )
+    found = {problem.setting: problem for problem in bind(workflow, catalogue()).problems if problem.node is None}
+    assert set(found) == {"parameters.day", "roots.data"}
+    assert all(problem.text() == problem.message for problem in found.values())

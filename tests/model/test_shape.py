@@ -57,6 +57,21 @@ def test_the_archetypes_of_the_papers_are_told_by_their_shape(edges, archetype, 
     assert found.body == (body,)
 
 
+@pytest.mark.parametrize(
+    "edges",
+    [
+        "S1>f1 f1>T1 S2>f2 f2>T2",  # two lines that never meet
+        "S1>f1 f1>T1 T1>f2 f2>T2 S2>f3 f3>T3",  # a longer one, and another beside it
+    ],
+)
+def test_what_is_none_of_them_is_called_other(edges):
+    assert shape(graph(edges)).archetype == Archetype.OTHER
+
+
+def test_a_workflow_without_nodes_is_no_butterfly():
+    assert shape(bind(Workflow.model_validate({"papilio": 1}), catalogue())).archetype == Archetype.OTHER
+
+
 def test_the_wings_hold_every_node_once():
     bound = bind(load(WORKFLOWS / "fig1.butterfly.yaml"), catalogue())
     found = shape(bound)

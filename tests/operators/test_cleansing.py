@@ -48,7 +48,13 @@ def test_validate_names_every_rule_a_row_broke_and_counts_unknown_as_broken(spar
 def test_validate_takes_its_limits_by_count_and_percent():
     rule = {"name": "r", "condition": "n > 0"}
     assert make("validate", rules=[rule], max_refused=2).limit_broken(3, 10)
-    assert make("validate", rules=[rule], max_refused_percent=30).limit_broken(3, 10) is None
+    share = make("validate", rules=[rule], max_refused_percent=30)
+    assert share.limit_broken(3, 10) is None
+    assert share.limit_broken(4, 10) == "40.00 % of the rows (4 of 10) were refused, and 30 % are allowed"
+    assert share.limit_broken(0, 0) is None, "of no rows none is refused"
+    both = make("validate", rules=[rule], max_refused=5, max_refused_percent=30)
+    assert both.limit_broken(4, 10) == share.limit_broken(4, 10), "whichever is broken first"
+    assert both.limit_broken(6, 100) == "6 of 100 rows were refused, and 5 are allowed"
 
 
 def test_a_reason_that_comes_in_is_replaced_for_refused_rows(spark):

@@ -207,7 +207,11 @@ def test_refused_rows_stop_the_run_unless_a_port_or_a_limit_takes_them():
     raised = make("csv_source", path="x", columns={"a": "int"}, max_refused=2)
     assert raised.limit_broken(2, 10) is None
     assert raised.limit_broken(3, 10, connected=True) is not None
-    assert make("csv_source", path="x", max_refused_percent=10).limit_broken(1, 10) is None
+    share = make("csv_source", path="x", max_refused_percent=10)
+    assert share.limit_broken(1, 10) is None
+    assert share.limit_broken(2, 10, connected=True) == (
+        "20.00 % of the rows (2 of 10) were refused, and 10 % are allowed"
+    )
 
 
 def test_sources_check_their_settings():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from engine.model.binding import bind
-from engine.model.physical import ordered_by
+from engine.model.physical import Sorting, Step, Work, ordered_by
 from engine.operators import catalogue
 from engine.operators.join import Join, JoinForm
 from engine.plan.apply import Applied, Layout, applied
@@ -130,3 +130,53 @@ def test_groups_that_are_sorted_for_their_own_sake_are_sorted_on_their_way_in_if
     plan = only("s.f.v.((x@SO.tx)//(y@HB.ty)//(z@HB.tz))", graph, PaperCosts()).best
     assert applied(graph, plan).passed == {("v", "x", 0): Layout(ordered_by("a"), 1)}
     assert applied(graph, plan, asked=["y"]).passed == {}
+
+
+def filtered(*behind: str, **more):
+    """A source, a filter from above, and what reads it."""
+    nodes = {"s": source(100_000), "f": node("filter", {"rows": 10_000}, condition="a >= 90"), "t": target("t"), **more}
+    return bound_of(nodes, *(behind or ("s -> f", "f.match -> t")))
+
+
+def test_rows_are_kept_ascending_and_in_ranges_where_filters_alone_use_their_order():
+    bound = filtered()
+    graph = graph_of(bound, rows_of(bound))
+    asked = applied(graph, only("s.s!(a desc).f.t", graph, PaperCosts()).best)
+    assert asked.staged == {"s": Layout(ordered_by("a"), 0)}
+    measure = [{"name": "n", "expression": "count(*)"}]
+    grouped = filtered(
+        "s -> f", "f.match -> g", "g -> t", g=node("aggregate", {"rows": 90}, group=["a"], aggregates=measure)
+    )
+    for on_spark in (False, True):
+        graph = graph_of(grouped, rows_of(grouped), on_spark=on_spark)
+        asked = applied(graph, only("s.s!(a desc).f.g@SO.t", graph, MeasuredCosts()).best)
+        assert asked.staged == {"s": Layout(ordered_by("a"), 1)}, "groups must be whole in one part"
+        assert asked.passed == {}
+
+
+def test_on_spark_a_sorter_is_credited_only_with_what_spark_leaves_out():
+    def ranked(**order):
+        by = {"column": "b", **order}
+        return node("window", partition=["a"], order=[by], functions=[{"name": "n", "function": "rank()"}])
+
+    def costs(step):
+        bound = bound_of({"s": source(100_000), "w": step, "t": target("t")}, "s -> w", "w -> t")
+        found = []
+        for on_spark in (False, True):
+            graph = graph_of(bound, rows_of(bound), on_spark=on_spark)
+            activity = graph.activity("w")
+            assert activity is not None
+            (way,) = activity.physical.implementations
+            assert isinstance(way, Sorting)
+            steps = [step for step, _ in way.fit(Work((100_000,), 100_000, (way.order,))).steps]
+            found.append((Step.SORT in steps, len(activity.physical.interesting)))
+        return found
+
+    assert costs(ranked()) == [(False, 1), (False, 1)]
+    assert costs(ranked(descending=True)) == [(False, 1), (True, 0)]
+    assert costs(ranked(nulls="last")) == [(False, 1), (True, 0)]
+    assert costs(node("sort", by=[{"column": "a"}])) == [(False, 1), (True, 0)]
+    bound = bound_of({"s": source(100_000), "w": ranked(), "t": target("t")}, "s -> w", "w -> t")
+    graph = graph_of(bound, rows_of(bound), on_spark=True)
+    asked = applied(graph, only("s.s!(a,b).w.t", graph, MeasuredCosts()).best)
+    assert asked.staged == {"s": Layout(ordered_by("a", "b"), 1)}

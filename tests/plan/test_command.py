@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow
@@ -14,7 +16,7 @@ from engine.operators import catalogue
 from engine.store import MetadataStore
 from engine.store.plans import plan_for_run
 from engine.store.prices import keep_prices, kept_prices
-from tests.end_to_end.helpers import WORKFLOWS, answer, papilio_here, write
+from tests.end_to_end.helpers import WORKFLOWS, answer, environment_for, papilio_here, write
 from tests.plan.published import FIG_6, FIG_6_SIGNATURES, FIG_9, FIG_9_SIGNATURES
 from tests.store.examples import a_run
 
@@ -248,3 +250,40 @@ def test_a_view_that_the_file_keeps_as_drawn_is_not_offered(tmp_path):
     kept = tmp_path / "kept.butterfly.yaml"
     kept.write_text(file.read_text(encoding="utf-8") + "plan: {as_drawn: [by_order]}\n", encoding="utf-8")
     assert "Offer" not in papilio_here("plan", kept, home=tmp_path).stderr
+
+
+LISTS_PLANS = """
+import sys
+from engine.model.binding import bind
+from engine.model.file import load
+from engine.operators import catalogue
+from engine.plan.constraints import Constraints, Limit
+from engine.plan.costs import MeasuredCosts, PaperCosts
+from engine.plan.graph import graph_of
+from engine.plan.planner import Search, rank
+from engine.plan.rows import rows_of
+
+for file in sys.argv[1:]:
+    bound = bind(load(file), catalogue())
+    for model, spark in ((PaperCosts(), False), (MeasuredCosts(), True)):
+        graph = graph_of(bound, rows_of(bound), on_spark=spark)
+        dearest = max(rank(graph, model, top=25).plans, key=lambda plan: plan.cost)
+        for limits in ((), (Limit(frozenset(graph.nodes), dearest.cost / 1e6, "all"),)):
+            for search in Search:
+                ranking = rank(graph, model, Constraints(limits=limits), 25, search)
+                for plan in ranking.plans:
+                    print(ranking.signature(plan), plan.number, [line.cost for line in plan.lines])
+"""
+
+
+def test_plans_do_not_depend_on_how_python_hashes(tmp_path):
+    said = []
+    for seed in ("1", "20260"):
+        done = subprocess.run(
+            [sys.executable, "-c", LISTS_PLANS, str(BALANCED)], check=False, capture_output=True,
+            text=True, timeout=60, env={**environment_for(tmp_path), "PYTHONHASHSEED": seed},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    assert said[0].count("\n") >= 150
+    assert said[0] == said[1]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import BadInput
+from engine.plan import limited
 from engine.plan.constraints import Constraints, Limit, constraints, stretches
 from engine.plan.costs import PaperCosts, units
+from engine.plan.graph import Graph
 from engine.plan.planner import rank
 from engine.plan.signature import signature
 from engine.plan.space import Plan
@@ -112,8 +114,60 @@ def test_after_a_failure_no_more_than_the_asked_cost_is_done_again():
     assert redone(plan) == 476_180  # S is sorted where it is stored; aggregate 5 sorts the body
     assert signature(graph, plan) == FIG_6[0][0]
     with pytest.raises(
-        BadInput, match=r"no plan keeps all limits, though each can be kept alone: resumption \(1, 3\);"
+        BadInput,
+        match=r"each can be kept alone; these cannot be kept together: "
+        r"resumption \(4\), at most 450,000; resumption \(5\), at most 450,000$",
     ):
         best(graph, constraints([], [], resumption=450_000))  # 4 and 5 need the body in two orders
     with pytest.raises(BadInput, match=r"the limit resumption \(1, 3\) asks for 1,000 at most"):
         best(graph, constraints([], [], resumption=1_000))
+
+
+def many_small_views(sorted_views: int = 1) -> Graph:
+    """Views that cost much only if they are sorted in place, among many small ones with a choice each."""
+    draw = Sketch()
+    for number in range(sorted_views):
+        draw.recordset(f"V{number}", 100_000)
+        draw.recordset(f"X{number}", 10, draw.activity(f"x{number}", group("A", hashing=True), 10, f"V{number}"))
+    for number in range(9):
+        draw.recordset(f"S{number}", 8)
+        draw.recordset(f"T{number}", 4, draw.activity(f"t{number}", group("A", "B", hashing=True), 4, f"S{number}"))
+    return draw.graph()
+
+
+def test_a_limit_is_kept_however_many_cheaper_plans_break_it():
+    graph = many_small_views()
+    free = rank(graph, PaperCosts(), top=5_000)
+    assert {plan.implementations["x0"] for plan in free.plans} == {"HB"}, "none of the 5,000 cheapest sorts"
+    limit = Limit(frozenset({"x0"}), 150_000, "x0=150000")
+    ranking = rank(graph, PaperCosts(), constraints(limits=[limit]), top=3)
+    for plan in ranking.plans:
+        assert plan.implementations["x0"] == "SO"
+        assert "V0!" in {position.name for position in plan.sorters}
+    assert ranking.plans[0].cost > free.plans[-1].cost
+
+
+def test_limits_that_cannot_be_kept_together_are_named_and_no_others():
+    graph = many_small_views(3)
+    alone = [Limit(frozenset({f"x{number}"}), 150_000, f"x{number}=150000") for number in range(3)]
+    assert len(rank(graph, PaperCosts(), constraints(limits=alone), top=1).best.sorters) == 3
+    together = Limit(frozenset({"V0", "x0", "V2", "x2"}), 2_000_000, "V0,x0,V2,x2=2000000")
+    with pytest.raises(BadInput) as error:
+        rank(graph, PaperCosts(), constraints(limits=[*alone, together]))
+    assert str(error.value).endswith(
+        "these cannot be kept together: x0=150000, at most 150,000; x2=150000, at most 150,000; "
+        "V0,x0,V2,x2=2000000, at most 2,000,000"
+    )
+
+
+def test_too_many_ways_to_keep_the_limits_are_said_so(monkeypatch):
+    asked = constraints(limits=[Limit(frozenset({"2", "3", "4", "5"}), 2_500_000, "part")])
+    free = rank(right_deep(), PaperCosts(), asked)
+    assert free.remarks == ()
+    monkeypatch.setattr(limited, "LABELS", 1)
+    found = rank(right_deep(), PaperCosts(), asked)
+    assert found.remarks == ("too many ways to keep the limits meet: no sorters are tried; better plans may exist",)
+    assert found.best.cost >= free.best.cost
+    monkeypatch.setattr(limited, "LABELS", 0)
+    with pytest.raises(BadInput, match="too many ways to keep the limits meet in one place"):
+        rank(right_deep(), PaperCosts(), asked)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.errors import BadInput
 from engine.plan import fast
-from engine.plan.constraints import Constraints
+from engine.plan.constraints import Constraints, Limit
 from engine.plan.costs import CostModel, MeasuredCosts, PaperCosts, units
 from engine.plan.exhaustive import exhaustive_ordering
 from engine.plan.fast import fast_search
@@ -87,6 +87,35 @@ def test_pins_and_bans_narrow_both_searches_alike(graph: Graph, data: st.DataObj
     for number in quick.numbers:
         chosen = space.plan(number).implementations
         assert {id_: chosen[id_] for id_ in pinned} == pinned
+
+
+@given(graphs(activities=4), st.data())
+@settings(max_examples=120)
+def test_under_limits_both_searches_find_the_same_plans_or_none(graph: Graph, data: st.DataObject):
+    space = Space(graph, data.draw(st.sampled_from([PaperCosts(), MeasuredCosts()])))
+    assume(space.states() <= 5_000)
+    nodes = list(graph.nodes)
+    some = [space.plan(number) for number in fast_search(space, 40).numbers]
+    limits = []
+    for _ in range(data.draw(st.integers(1, 3))):
+        part = frozenset(data.draw(st.sets(st.sampled_from(nodes), min_size=1)))
+        plan = data.draw(st.sampled_from(some))  # so that the limit is near what plans cost
+        spent = units(sum(line.cost for line in plan.lines if line.node in part))
+        limits.append(Limit(part, spent * data.draw(st.sampled_from([0.5, 0.9, 1.0, 1.0, 1.1])), "part"))
+    top = data.draw(st.integers(1, 12))
+    slow, quick = exhaustive_ordering(space, top, limits), fast_search(space, top, limits)
+    assert quick.numbers == slow.numbers
+    assert quick.plans == slow.plans, "also those that break a limit are counted"
+    for number in quick.numbers:
+        lines = space.plan(number).lines
+        for limit in limits:
+            assert units(sum(line.cost for line in lines if line.node in limit.nodes)) <= limit.cost
+    asked = Constraints(limits=tuple(limits))
+    if slow.numbers:
+        assert rank(graph, space.model, asked, top).best.number == slow.numbers[0]
+    else:
+        with pytest.raises(BadInput, match=r"the cheapest way costs|cannot be kept together"):
+            rank(graph, space.model, asked, top)
 
 
 @given(graphs())

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from engine.refresh.live.launch import learnt_of
 from engine.refresh.live.warehouse import LiveSettings, LiveWarehouse
 from engine.refresh.scheduler import Settings
 from engine.spark.stream_store import LATE, published, published_files
-from tests.end_to_end.helpers import ROOT, answer, environment_for, papilio_here
+from tests.end_to_end.helpers import ROOT, WORKFLOWS, answer, environment_for, papilio_here
 from tests.spark.streaming import FILE, SCRATCH, TOGETHER, TOGETHER_SCRATCH, sorted_rows
 
 FOLDER = """
@@ -316,3 +317,30 @@ def test_a_kill_at_any_time_loses_nothing_and_repeats_nothing(tmp_path, text):
     jobs = [event for event in LogReader(Path(told["folder"]) / "events.jsonl") if isinstance(event, UpdateFinished)]
     if text is TOGETHER:
         assert any(len(job.tables) > 1 for job in jobs)
+
+
+@pytest.mark.slow
+def test_the_shipped_folder_of_files_is_loaded_live(spark, tmp_path):
+    incoming, out = tmp_path / "incoming", tmp_path / "warehouse"
+    incoming.mkdir()
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
+    begin = now - timedelta(minutes=10)
+    sales = [(begin + timedelta(seconds=second), f"s{second % 2}", 100 * second) for second in range(60)]
+    sales += [(now, "", 5), (now, "s1", 7)]  # the first is incomplete; both let the minute of the others be over
+    lines = [f"{time_.isoformat()},{shop},{amount}" for time_, shop, amount in sales]
+    (incoming / "a.csv").write_text("\n".join(["ts,shop,amount", *lines]) + "\n")
+    (incoming / "broken.csv").write_text("ts,shop,amount\nno time,s1,1\n")
+    for file in incoming.iterdir():
+        os.utime(file, (1, 1))
+    folders = ("--param", f"incoming_folder={incoming}", "--param", f"warehouse_folder={out}")
+    told = answer(
+        papilio_here(
+            "stream", "run", WORKFLOWS / "stream_folder.butterfly.yaml", *folders, "--for", "8", "--json",
+            "--run-dir", tmp_path / "run", home=tmp_path / "home", spark=spark,
+        )
+    )  # fmt: skip
+    assert set(told["tables"]) == {"sale", "sale_large", "sale_minute"}
+    assert len(rows(out / "sale")) == 61
+    assert len(rows(out / "sale_large")) == 50
+    assert rows(out / "sale_minute", "sales, amount") == [("30", "87000.00"), ("30", "90000.00")]
+    assert "broken.csv cannot be read and was put aside" in remarks(tmp_path / "run")

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from engine.cli import papilio
 from engine.errors import BadInput
 from engine.events import LogReader, RunFinished, RunStarted, TableStaleness, UpdateFinished, UpdateStarted
+from engine.refresh.partition import tracks_named
 from engine.store import MetadataStore
 from workflows import __file__ as shipped
 
@@ -134,6 +135,33 @@ def test_on_the_papers_heterogeneous_jobs_the_defaults_beat_one_queue(file: Path
     assert default["relative_lateness"] < one["relative_lateness"]
 
 
+def scenario(name: str) -> Path:
+    return Path(shipped).parent / f"{name}.butterfly.yaml"
+
+
+def test_on_the_papers_chains_inheriting_the_largest_priority_beats_none(file: Path) -> None:
+    slow = ("--tracks", "4", "--count", "6000", "--slowdown", "3", "--normal-s", "6500", "--slow-s", "6500")
+    largest, none = (
+        simulated(scenario("stream_chains"), *slow, "--inheritance", inheritance) for inheritance in ("max", "none")
+    )
+    assert len(largest["tables"]) == 27
+    assert min(table["updates"] for table in largest["tables"].values()) > 0
+    assert largest["assumed"] == []
+    assert largest["weighted_staleness"] < 0.8 * none["weighted_staleness"]
+
+
+def test_the_shipped_network_is_kept_fresh_in_a_simulation(file: Path) -> None:
+    told = simulated(scenario("stream_network"), "--for", "600", "--tracks", "2")
+    assert len(told["tables"]) == 11
+    assert min(table["updates"] for table in told["tables"].values()) > 5
+    assert told["relative_lateness"] >= 1
+
+
+def test_files_that_are_dropped_into_a_folder_cannot_be_simulated_and_that_is_said(file: Path) -> None:
+    with pytest.raises(BadInput, match=r"table `sale`: nobody knows how often data arrive"):
+        simulated(scenario("stream_folder"))
+
+
 PLUGIN = """
 from typing import ClassVar
 
@@ -160,3 +188,42 @@ def test_a_plugin_brings_a_local_algorithm(file: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert answer["policy"] == "longest-first"
     assert answer["tables"]["orders"]["updates"] > 0
+
+
+TRACKS_PLUGIN = """
+from typing import ClassVar
+
+from engine.refresh.partition import Group, Partition, Tracks
+
+
+class LastTrackOnly(Tracks):
+    \"\"\"All jobs on the last track, the others idle, as an example of a bad idea.\"\"\"
+
+    name: ClassVar[str] = "last-only"
+    title: ClassVar[str] = "The last track only"
+
+    def partition(self, tables, tracks):
+        return Partition([Group((tracks - 1,), tables=list(tables))])
+"""
+
+
+def test_a_plugin_brings_a_way_to_share_tracks(file: Path, tmp_path: Path) -> None:
+    plugin = tmp_path / "papilio_last.py"
+    plugin.write_text(TRACKS_PLUGIN, encoding="utf-8")
+    options = ("--tracks", "3", "--count", "2000", "--run-dir", str(tmp_path / "run"))
+    answer = simulated(file, "--plugin", str(plugin), "--sharing", "last-only", *options)
+    assert answer["tables"]["orders"]["updates"] > 0
+    started = [event for event in LogReader(tmp_path / "run" / "events.jsonl") if isinstance(event, UpdateStarted)]
+    assert {event.track for event in started} == {2}
+    with pytest.raises(BadInput, match="did you mean `last-only`"):
+        simulated(file, "--sharing", "lastonly")
+
+
+def test_a_package_announces_a_way_to_share_tracks_by_its_entry_point(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "papilio_announced.py").write_text(TRACKS_PLUGIN.replace("last-only", "announced"), encoding="utf-8")
+    info = tmp_path / "papilio_announced-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: papilio-announced\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[papilio.tracks]\nannounced = papilio_announced:LastTrackOnly\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert tracks_named("announced").title == "The last track only"

@@ -191,6 +191,41 @@ def test_a_sorted_filter_skips_most_of_the_rows_that_a_sorter_stored_for_it(
     assert scanned[1] < rows / 2
 
 
+def test_a_descending_sorter_serves_the_filter_and_the_groups_behind_it(run, data, executed, tmp_path):
+    """A filter from above wants rows from the greatest value down; groups do not mind, and get no exchange, no sort."""
+    nodes = {
+        "R": {
+            "operator": "parquet_source",
+            "settings": {"path": "${data}/r.parquet", "columns": {"A": "int", "B": "int", "C": "int"}},
+            "hints": {"rows": 2_000},
+        },
+        "f": {"operator": "filter", "settings": {"condition": "A >= 100"}, "hints": {"rows": 1_900}},
+        "g": {
+            "operator": "aggregate",
+            "settings": {"group": ["A"], "aggregates": [{"name": "n", "expression": "count(*)"}]},
+            "hints": {"rows": 1_500},
+        },
+        "T": {"operator": "parquet_target", "settings": {"path": "${out}/t"}},
+    }
+    edges = [{"from": "R", "to": "f"}, {"from": "f.match", "to": "g"}, {"from": "g", "to": "T"}]
+    answers = {}
+    for plan in ("none", "R.R!(A desc).f.g@SO.T"):
+        document = {
+            "papilio": 1, "name": "down", "roots": {"data": str(data), "out": str(tmp_path / plan[:4])},
+            "nodes": nodes, "edges": edges,
+        }  # fmt: skip
+        bound = bind(workflow_from(document, "down"), catalogue())
+        bound.raise_errors()
+        run(bound, plan)
+        answers[plan] = rows_in(bound), executed["T"]
+    (plain, by_itself), (same, planned) = answers.values()
+    assert plain == same
+    assert "Exchange" in by_itself
+    assert "Exchange" not in planned
+    assert " Sort " not in planned
+    assert "SortAggregate" in planned
+
+
 def _scanned(frame: Any) -> int:
     """The rows that leave the scan, before the filter looks at each."""
     frame.collect()

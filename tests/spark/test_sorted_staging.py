@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.model.physical import Key, ordered_by
+from engine.model.physical import ordered_by
 from engine.plan.apply import Layout
 from engine.spark.sorted_staging import SETTINGS, SortedStage, in_order
 
@@ -85,6 +86,20 @@ def test_each_bucket_is_one_file_in_order(session, staged):
     assert staged.read(session).count() == ROWS
 
 
+def scanned(frame: DataFrame) -> int:
+    """The rows that leave the scan, before the filter looks at each."""
+    found = frame.groupBy().count()
+    found.collect()
+    nodes = [found._jdf.queryExecution().executedPlan()]
+    while nodes:
+        node = nodes.pop()
+        if "Scan" in node.nodeName():
+            return node.metrics().apply("numOutputRows").value()
+        children = node.children()
+        nodes += [children.apply(index) for index in range(children.size())]
+    raise AssertionError("no scan")
+
+
 def test_a_filter_on_the_sorted_column_skips_row_groups(session, tmp_path):
     rows = session.range(200_000).selectExpr("(id * 7919) % 200000 AS A", "uuid() AS filler")
     stage = SortedStage("papilio_wide", tmp_path / "wide", Layout(ordered_by("A"), 1), 1)
@@ -97,19 +112,9 @@ def test_a_filter_on_the_sorted_column_skips_row_groups(session, tmp_path):
         session.conf.unset("parquet.block.size")
 
     def read(frame: DataFrame) -> int:
-        """The rows that leave the scan, before the filter looks at each."""
         frame = frame.where("A < 1000")
         assert frame.count() == 1_000
-        found = frame.groupBy().count()
-        found.collect()
-        nodes = [found._jdf.queryExecution().executedPlan()]
-        while nodes:
-            node = nodes.pop()
-            if "Scan" in node.nodeName():
-                return node.metrics().apply("numOutputRows").value()
-            children = node.children()
-            nodes += [children.apply(index) for index in range(children.size())]
-        raise AssertionError("no scan")
+        return scanned(frame)
 
     try:
         assert read(stage.read(session)) < 100_000
@@ -140,17 +145,42 @@ def test_groups_that_are_whole_in_one_bucket_are_sorted_where_they_are(session, 
     assert sorted(frame.collect()) == sorted(rows.groupBy("A", "C").sum("id").collect())
 
 
-def test_a_descending_order_is_kept_in_the_files(session, rows, tmp_path):
+def test_rows_in_ranges_let_filters_from_either_end_skip_whole_files(session, rows, tmp_path):
     from pyarrow import parquet
 
-    stage = SortedStage("papilio_down", tmp_path / "down", Layout((Key("id", descending=True),), 1), 2)
+    stage = SortedStage("papilio_ranges", tmp_path / "ranges", Layout(ordered_by("id"), 0), 4)
     stage.write(rows)
     assert not stage.is_bucketed
-    for file in stage.folder.glob("*.parquet"):
+    ends = []
+    for file in sorted(stage.folder.glob("*.parquet")):
         values = parquet.read_table(file)["id"].to_pylist()
-        assert values == sorted(values, reverse=True)
-    assert stage.read(session).count() == ROWS
-    stage.delete(session)
+        assert values == sorted(values)
+        ends.append((values[0], values[-1]))
+    assert len(ends) == 4
+    assert all(before[1] < after[0] for before, after in pairwise(ends)), "the ranges do not overlap"
+    for condition in ("id < 100", f"id >= {ROWS - 100}"):
+        frame = stage.read(session).where(condition)
+        assert frame.count() == 100
+        assert scanned(frame) < ROWS / 2
+    hashed = SortedStage("papilio_hashed", tmp_path / "hashed", Layout(ordered_by("id"), 1), 4)
+    hashed.write(rows)
+    assert scanned(hashed.read(session).where("id < 100")) == ROWS, "each bucket has some, in its one row group"
+    for each in (stage, hashed):
+        each.delete(session)
+        assert not each.folder.exists()
+
+
+def test_a_window_over_groups_that_a_sorter_made_needs_neither_exchange_nor_sort(session, staged, rows):
+    ranked = "rank() OVER (PARTITION BY A ORDER BY B) AS place"
+    frame = staged.read(session).selectExpr("*", ranked)
+    assert "Window" in executed(frame)
+    assert "Exchange" not in executed(frame)
+    assert "Sort [" not in executed(frame)
+    assert sorted(frame.collect()) == sorted(rows.selectExpr("*", ranked).collect())
+    falling = staged.read(session).selectExpr("*", ranked.replace("ORDER BY B", "ORDER BY B DESC"))
+    assert "Sort [" in executed(falling), "which is why a sorter is not credited with it"
+    everything = staged.read(session).orderBy("A", "B")
+    assert "Exchange rangepartitioning" in executed(everything), "nor with putting all rows in an order"
 
 
 def test_what_another_session_had_sorted_is_known_again(session, staged, rows):

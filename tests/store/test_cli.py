@@ -14,6 +14,7 @@ import yaml
 
 from engine.cli import main
 from engine.store import MetadataStore
+from engine.store.plain import content_hash
 from tests.store.examples import WORKFLOW, a_run
 
 Papilio = Callable[..., tuple[int, str, str]]
@@ -216,3 +217,38 @@ def test_the_program_itself_ends_with_the_code(tmp_path: Path) -> None:
     ended = subprocess.run([*program, str(tmp_path / "none.xml")], capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert ended.stderr.strip() == f"{tmp_path}/none.xml: cannot be read: No such file or directory."
+
+
+@pytest.mark.parametrize("password", ["hunter2", 12345])
+def test_a_secret_written_out_gets_neither_into_the_store_nor_into_xml(
+    papilio: Papilio, tmp_path: Path, password: object
+) -> None:
+    source = {"operator": "postgresql_source", "settings": {"host": "h", "password": password}}
+    document = {"papilio": 1, "name": "db", "nodes": {"rows": source}}
+    file = tmp_path / "db.butterfly.yaml"
+    file.write_text(yaml.safe_dump(document))
+    for command in (("store", "put", file), ("export", file, "--to", "xml")):
+        code, said, complaint = papilio(*command)
+        assert (code, said) == (2, "")
+        assert "node `rows`, setting `password`: a secret is never written into the file" in complaint
+        assert str(password) not in complaint
+    source["settings"]["password"] = "${env:PASSWORD}"  # type: ignore[index]
+    file.write_text(yaml.safe_dump(document))
+    assert papilio("store", "put", file)[0] == 0
+
+
+def test_an_import_with_a_secret_written_out_takes_nothing(papilio: Papilio, tmp_path: Path) -> None:
+    source = {"operator": "postgresql_source", "settings": {"password": "${env:PASSWORD}"}}
+    file = tmp_path / "db.butterfly.yaml"
+    file.write_text(yaml.safe_dump({"papilio": 1, "name": "db", "nodes": {"rows": source}}))
+    assert papilio("store", "put", file, "--store", tmp_path / "theirs.db")[0] == 0
+    xml = tmp_path / "theirs.xml"
+    assert papilio("store", "export", xml, "--store", tmp_path / "theirs.db")[0] == 0
+    text = xml.read_text()
+    written = {"papilio": 1, "name": "db", "nodes": {"rows": {**source, "settings": {"password": "hunter2"}}}}
+    hashes = [content_hash(yaml.safe_load(file.read_text())), content_hash(written)]
+    xml.write_text(text.replace("${env:PASSWORD}", "hunter2").replace(*hashes))
+    code, _, complaint = papilio("store", "import", xml, "--store", tmp_path / "mine.db")
+    assert code == 2
+    assert "nothing was imported. workflow 'db' version 1: node `rows`, setting `password`: a secret" in complaint
+    assert json.loads(papilio("store", "list", "--json", "--store", tmp_path / "mine.db")[1]) == []

@@ -11,8 +11,10 @@ from designer.properties.editors.simple import (
     ChoiceEditor,
     CodeEditor,
     ColumnEditor,
+    DateEditor,
     LineEditor,
     PathEditor,
+    SecretEditor,
     TypeEditor,
 )
 from designer.properties.fields import Value
@@ -22,10 +24,12 @@ _KINDS: dict[str, type[ValueEditor]] = {
     "choice": ChoiceEditor,
     "code": CodeEditor,
     "column": ColumnEditor,
+    "date": DateEditor,
     "expression": ExpressionEditor,
     "list": ListEditor,
     "mapping": MappingEditor,
     "path": PathEditor,
+    "secret": SecretEditor,
     "type": TypeEditor,
 }
 

@@ -1,14 +1,17 @@
-"""Editors of single values: texts, numbers, choices, columns, types, paths, code."""
+"""Editors of single values: texts, numbers, secrets, days, choices, columns, types, paths, code."""
 
 from __future__ import annotations
 
+import datetime
 import os
+import re
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QSignalBlocker, Qt
+from PySide6.QtCore import QDate, QPoint, QSignalBlocker, Qt
 from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import (
+    QCalendarWidget,
     QCheckBox,
     QComboBox,
     QCompleter,
@@ -27,7 +30,11 @@ from designer.properties.editors.base import ValueEditor, mark_wrong
 from designer.properties.fields import Value
 from designer.text import tr
 from designer.theme.icons import give_icon
+from engine.model.operator import is_secret_reference
 from engine.model.yamldata import scalar
+
+_BEGUN = "${env:"  # how the one text begins that may stand for a secret
+_NAMED = re.compile(r"\$\{env:\w*\}?")  # that text, also while it is typed
 
 TYPES = ["string", "int", "bigint", "double", "decimal(12,2)", "date", "timestamp", "boolean", "smallint", "float",
          "binary", "array<string>", "map<string,string>", "struct<name:string>"]  # fmt: skip
@@ -47,6 +54,26 @@ def _narrow(box: QComboBox) -> QComboBox:
     return box
 
 
+def _beside(editor: ValueEditor, line: QLineEdit, button: QToolButton) -> None:
+    """A button behind an editor's line."""
+    layout = editor.layout()
+    assert isinstance(layout, QVBoxLayout)
+    layout.removeWidget(line)
+    row = QHBoxLayout()
+    row.setSpacing(4)
+    row.addWidget(line, 1)
+    row.addWidget(button)
+    layout.addLayout(row)
+
+
+def _day(text: str) -> datetime.date | None:
+    """The day that a text names; None where it names none."""
+    try:
+        return datetime.date.fromisoformat(text) if len(text) == len("2000-01-01") else None
+    except ValueError:
+        return None
+
+
 def written(value: Any) -> str:
     """A value as a person would type it."""
     if value is ABSENT or value is None:
@@ -57,7 +84,7 @@ def written(value: Any) -> str:
 
 
 class LineEditor(ValueEditor):
-    """A text, a number, a date or a scalar in one line. Anywhere `${name}` may stand for it."""
+    """A text, a number or a scalar in one line. Anywhere `${name}` may stand for it."""
 
     def __init__(self, value: Value, context: Context, place: str, default: Any = None) -> None:
         super().__init__(value, context, place, default)
@@ -71,7 +98,7 @@ class LineEditor(ValueEditor):
 
     def _hint(self) -> str:
         if self.spec.kind == "secret":
-            return "${env:PASSWORD}"
+            return f"{_BEGUN}PASSWORD}}"
         if self.spec.kind == "date":
             return tr("year-month-day")
         return written(self.default) if self.default not in (ABSENT, None, "") else ""
@@ -88,6 +115,8 @@ class LineEditor(ValueEditor):
             return isinstance(scalar(text), int)
         if self.spec.kind == "number":
             return isinstance(scalar(text), (int, float))
+        if self.spec.kind == "date":
+            return _day(text) is not None
         return True
 
     def value(self) -> Any:
@@ -103,6 +132,56 @@ class LineEditor(ValueEditor):
         if self.line.text() != text:
             self.line.setText(text)
         mark_wrong(self.line, not self._holds())
+
+
+class SecretEditor(LineEditor):
+    """A password or the like. The file takes only `${env:NAME}`, which is no secret; anything else is not shown."""
+
+    def __init__(self, value: Value, context: Context, place: str, default: Any = None) -> None:
+        super().__init__(value, context, place, default)
+        self.line.textChanged.connect(self._mask)
+
+    def _mask(self, text: str) -> None:
+        named = _BEGUN.startswith(text) or _NAMED.fullmatch(text)
+        self.line.setEchoMode(QLineEdit.EchoMode.Normal if named else QLineEdit.EchoMode.Password)
+
+    def _holds(self) -> bool:
+        return not self.line.text() or is_secret_reference(self.line.text())
+
+
+class DateEditor(LineEditor):
+    """A day, typed or taken from a calendar."""
+
+    def __init__(self, value: Value, context: Context, place: str, default: Any = None) -> None:
+        super().__init__(value, context, place, default)
+        self.button = QToolButton()
+        give_icon(self.button, "calendar")
+        self.button.setToolTip(tr("Choose a day"))
+        self.button.setAccessibleName(tr("Choose a day"))
+        _beside(self, self.line, self.button)
+        self.button.clicked.connect(self.open_calendar)
+
+    def open_calendar(self) -> QCalendarWidget:
+        """A calendar below the button, at the day that is written."""
+        calendar = QCalendarWidget(self)
+        calendar.setWindowFlags(Qt.WindowType.Popup)
+        calendar.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        day = _day(self.line.text())
+        if day is not None:
+            calendar.setSelectedDate(QDate(day.year, day.month, day.day))
+
+        def choose(chosen: QDate) -> None:
+            calendar.close()
+            self.line.setText(chosen.toString(Qt.DateFormat.ISODate))
+            self._edited()
+
+        calendar.activated.connect(choose)
+        calendar.clicked.connect(choose)
+        corner = QPoint(self.button.width() - calendar.sizeHint().width(), self.button.height())
+        calendar.move(self.button.mapToGlobal(corner))
+        calendar.show()
+        calendar.setFocus()
+        return calendar
 
 
 class BooleanEditor(ValueEditor):
@@ -254,14 +333,7 @@ class PathEditor(LineEditor):
         button = QToolButton()
         give_icon(button, "folder")
         button.setToolTip(tr("Choose a file"))
-        row = QHBoxLayout()
-        row.setSpacing(4)
-        layout = self.layout()
-        assert isinstance(layout, QVBoxLayout)
-        layout.removeWidget(self.line)
-        row.addWidget(self.line, 1)
-        row.addWidget(button)
-        layout.addLayout(row)
+        _beside(self, self.line, button)
         button.clicked.connect(self._choose)
 
     def _choose(self) -> None:
