@@ -36,7 +36,7 @@ def make_application(arguments: Sequence[str]) -> QApplication:
 def main(arguments: Sequence[str]) -> int:
     """Open the window, with the files named; return the exit code when it is closed.
 
-    `--watch LOG` and `--replay LOG` show a run.
+    `--watch LOG` and `--replay LOG` show a run; `--speed N` plays the one replayed.
     """
     application = make_application(["papilio", *arguments])
     from designer.session.settings import Settings
@@ -51,6 +51,8 @@ def main(arguments: Sequence[str]) -> int:
     for name in waiting:
         if name in ("--watch", "--replay"):
             window.driver.open_log(next(waiting, ""), watch=name == "--watch")
+        elif name == "--speed":
+            window.monitor.play_at(float(next(waiting, "1")))
         else:
             window.files.open(Path(name))
     QTimer.singleShot(0, window.offer_recovery)

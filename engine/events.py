@@ -84,6 +84,7 @@ class SparkReady(Event):
     version: str
     master: str
     seconds: float
+    cores: int | None = None  # that its tasks may use at a time; None where nobody says
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -330,7 +331,9 @@ class SparkJob(Event):
     status: str
     started: float | None  # seconds since 1970
     ended: float | None
-    stages: list[dict[str, Any]]  # stage, name, tasks, tasks_done, status
+    # Of each stage: stage, name, tasks, tasks_done, tasks_running, status, started, ended, and busy_s: how long its
+    # tasks that are done have kept a core.
+    stages: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)

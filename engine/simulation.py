@@ -94,7 +94,7 @@ def launch_simulated(
                 edges=scheduled.edge_facts(bound),
                 units=scheduled.unit_facts(monitor),
                 queues=scheduled.queue_facts(monitor, made),
-                settings={**settings.as_dict(), "speed": control.speed},
+                settings={**settings.as_dict(), "speed": control.speed, "full_bytes": simulation.full_bytes()},
                 refreshed=last_refreshes(bound, store),
             )
         )

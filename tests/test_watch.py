@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from rich.console import Console
 
 from engine.cli import papilio
 from engine.cli._watching import bar, picture, size_text, sparkline
+from engine.control import RunControl, driven
 from engine.errors import BadInput, PapilioError
 from engine.events import LogReader, RunPaused, UnitActivated
 from engine.recording import QueueState, RunRecording
@@ -127,3 +129,59 @@ def test_a_small_terminal_shows_what_happens_now(ended: dict[str, Any], tmp_path
     assert "… and" in text
     assert "running" in text
     assert "of 100" in text, "a queue with its capacity"
+
+
+def test_a_log_that_breaks_off_is_replayed_and_compared_with_a_word_about_it(
+    ended: dict[str, Any], tmp_path: Path
+) -> None:
+    log = tmp_path / "run" / "events.jsonl"
+    assert "no end" not in call("replay", log, "--speed", 100_000).output
+    text = log.read_bytes()
+    log.write_bytes(text[:-30])
+    shown = call("replay", log, "--speed", 100_000)
+    assert shown.exit_code == 0
+    assert "the last line is cut off" in " ".join(shown.output.replace("│", " ").split())
+    assert "interrupted" in shown.output
+    assert json.loads(call("watch", log, "--json").output)["damage"].endswith("the events before it are good")
+    compared = call("compare", log)
+    assert "the last line is cut off" in compared.output
+    log.write_bytes(b"".join(text.splitlines(keepends=True)[:-1]))
+    assert "the log has no end" in call("compare", log).output
+    with driven(log.parent, RunControl()):  # as a run holds its folder
+        assert "the log has no end" not in call("compare", log).output
+
+
+def test_runs_are_compared_by_a_command(ended: dict[str, Any], tmp_path: Path) -> None:
+    other = Running(tmp_path / "other", policy="rr").end()
+    page, table = tmp_path / "report.html", tmp_path / "report.csv"
+    answer = call("compare", tmp_path / "run", other["run"], "--html", page, "--csv", table, "--json")
+    assert answer.exit_code == 0
+    told = json.loads(answer.output)["runs"]
+    for one, summary, folder in zip(told, (ended, other), ("run", "other"), strict=True):
+        last = json.loads((tmp_path / folder / "events.jsonl").read_text().splitlines()[-1])
+        assert (one["run"], one["policy"], one["status"]) == (summary["run"], summary["policy"], "done")
+        assert one["seconds"] == last["seconds"]
+        assert one["activations"] == summary["activations"]
+        assert {name: one[name] for name in last["queue"]} == last["queue"]
+    assert [row["run"] for row in csv.DictReader(table.read_text().splitlines())] == [ended["run"], other["run"]]
+    assert all(run["run"] in page.read_text() for run in (ended, other))
+    shown = call("compare", "last", tmp_path / "run").output
+    assert ended["run"] in shown
+    assert f"{ended['activations']:,}" in shown
+    assert "there is no such run" in str(failed("compare", "nowhere"))
+
+
+def test_the_designer_replays_at_the_speed_that_was_asked_for(
+    ended: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def opened(*arguments: str) -> None:
+        asked.append(arguments)
+        raise SystemExit
+
+    monkeypatch.setattr("engine.cli.design.open_designer", opened)
+    log = str((tmp_path / "run" / "events.jsonl").resolve())
+    call("replay", "last", "--designer", "--speed", 2.5)
+    call("replay", "last", "--designer")
+    assert asked == [("--replay", log, "--speed", "2.5"), ("--replay", log)]

@@ -32,6 +32,7 @@ from designer.monitor.units import bytes_text, count_text, seconds_text
 from designer.text import tr
 from designer.theme.icons import program_icon
 from designer.theme.theme import theme, themes
+from designer.widgets import label, take_role
 from engine.recording.compare import FROM, Comparison
 from engine.recording.series import EXACT, SNAPSHOTS, largest
 
@@ -49,8 +50,9 @@ class CompareWindow(QMainWindow):
 
     closed = Signal()
 
-    def __init__(self, logs: list[Path], scale: float = 1.0) -> None:
+    def __init__(self, logs: list[Path], scale: float = 1.0, remark: str = "") -> None:
         super().__init__()
+        self.remark = remark
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("Compare runs"))
         self.setWindowIcon(program_icon())
@@ -65,6 +67,9 @@ class CompareWindow(QMainWindow):
         self._set_up_table()
         layout.addLayout(self._tools())
         layout.addWidget(self.table)
+        self.remarks = label("", "muted", wrap=True)  # about all runs, and about logs that do not tell all
+        self.remarks.setContentsMargins(14, 8, 14, 0)
+        layout.addWidget(self.remarks)
         self.key = QLabel()
         self.key.setWordWrap(True)
         self.key.setContentsMargins(14, 10, 14, 0)
@@ -85,6 +90,7 @@ class CompareWindow(QMainWindow):
         self.conductor.ticked.connect(self.refresh)
         themes().changed.connect(self.refresh)
         for player, log in zip(self.players, logs, strict=True):
+            player.read_all.connect(lambda player=player: self._all_read(player))
             player.open(log)
 
     # -- building
@@ -145,12 +151,20 @@ class CompareWindow(QMainWindow):
 
     def comparison(self) -> Comparison:
         """The runs as far as their logs have been read."""
-        return Comparison.of([player.recording for player in self.players if player.recording is not None])
+        recordings = [player.recording for player in self.players if player.recording is not None]
+        return Comparison.of(recordings, self.remark)
+
+    def _all_read(self, player: Player) -> None:
+        player.look_after()
+        self.refresh()
 
     def refresh(self) -> None:
         """The table, the titles, and one height for all memory panels."""
         found = self.comparison()
         names = found.names()
+        take_role(self.remarks, "wrong" if any(one.flaw for one in found.recordings) else "muted")
+        self.remarks.setText("\n".join(found.remarks()))
+        self.remarks.setVisible(bool(self.remarks.text()))
         self.table.setRowCount(len(found.figures))
         for row, (name, one) in enumerate(zip(names, found.figures, strict=True)):
             texts = (

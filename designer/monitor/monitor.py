@@ -42,7 +42,9 @@ class Monitor(QObject):
         self.roomy = False
         self._put_away: list[str] = []
         self._told: str | None = None
+        self._speed: float | None = None  # at which the log is played once it is read
         window.runs.started.connect(self.open)
+        window.runs.ended.connect(self._ended)
         window.runs.compare_asked.connect(self.compare)
         window.tabs.tabCloseRequested.connect(self._tab_closes)
 
@@ -54,6 +56,7 @@ class Monitor(QObject):
         assert self.player is not None
         assert self.scrubber is not None
         self._leave_canvas()
+        self._told = None
         self.player.open(Path(log_path))
         self.scrubber.show()
         view = self._view_of(editor)
@@ -79,7 +82,8 @@ class Monitor(QObject):
 
         window = self.window
         self.player = Player(self)
-        self.player.ticked.connect(self._say_damage)
+        self.player.ticked.connect(self._say_flaw)
+        self.player.read_all.connect(self._all_read)
         for kind in panel_kinds():
             panel = kind(self.player)
             self.panels[kind.name] = panel
@@ -123,13 +127,35 @@ class Monitor(QObject):
             return None
         return next((view for view in self.window.views() if view.editor is editor), None)
 
-    def _say_damage(self) -> None:
+    def _say_flaw(self) -> None:
         recording = self.player.recording if self.player else None
-        damage = recording.damage if recording else None
-        if damage != self._told:
-            self._told = damage
-            if damage:
-                self.window.complain(tr("The log is damaged"), damage)
+        flaw = recording.flaw if recording else None
+        if flaw != self._told:
+            self._told = flaw
+            if recording and flaw and (recording.damage or self.window.runs.state == "replay"):
+                title = tr("The log is damaged") if recording.damage else tr("The log breaks off")
+                self.window.complain(title, flaw)
+
+    def _all_read(self) -> None:
+        assert self.player is not None
+        if self.window.runs.state == "replay":
+            self.player.look_after()
+            self._say_flaw()
+        if self._speed is not None:
+            self.player.set_speed(self._speed)
+            self.player.play()
+            self._speed = None
+
+    def _ended(self, status: str) -> None:
+        """A run that was watched has died: its log is as long as it will ever be. The run bar says so."""
+        if status == "interrupted" and self.player is not None:
+            self.player.look_after()
+
+    def play_at(self, speed: float) -> None:
+        """Play the log that is opened from its beginning, so many of its seconds in one of ours."""
+        self._speed = speed
+        if self.player is not None and self.player.loaded:
+            self._all_read()
 
     # -- ending
 
@@ -216,11 +242,11 @@ class Monitor(QObject):
 
         return PROJECTOR if self.projecting else NORMAL
 
-    def compare(self, logs: list[str]) -> None:
-        """Runs side by side, in a window of their own."""
+    def compare(self, logs: list[str], remark: str = "") -> None:
+        """Runs side by side, in a window of their own, with a remark about all of them."""
         from designer.monitor.compare import CompareWindow
 
-        shown = CompareWindow([Path(log) for log in logs], self.scale)
+        shown = CompareWindow([Path(log) for log in logs], self.scale, remark)
         shown.closed.connect(lambda: self.comparing.remove(shown) if shown in self.comparing else None)
         self.comparing.append(shown)
         shown.show()

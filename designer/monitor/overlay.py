@@ -74,7 +74,12 @@ def node_texts(node: NodeState) -> list[str]:
     """What is told of a node's rows, in a line: how many, how they were counted, how fast; the shorter the later."""
     rows, short = rows_text(node), rows_text(node, short_text)
     if not rows:
-        return [tr("fused")] if node.count == "fused" else []
+        if node.count != "fused":
+            return []
+        if node.progress is None or node.state is not State.RUNNING:
+            return [tr("fused")]
+        done = f"{node.progress * 100:.0f} %"
+        return [tr("fused · {0} of its tasks", done), f"{tr('fused')} · {done}", done]
     counted = f"  {node.count}" if node.count else ""
     texts = [f"{rows}{counted}", f"{short}{counted}", short]
     if node.rows_per_second and node.state in (State.RUNNING, State.STALLED):
@@ -191,6 +196,7 @@ class Overlay:
         self.nodes: dict[str, NodeState] = {}
         self.narrow: str | None = None  # a node of the unit that holds the run up
         self.bars: dict[str, QueueBar] = {}
+        self.held = 0  # bytes, in all queues
         self._recording: RunRecording | None = None
         canvas = view.canvas
         canvas.decorations.append(self.paint_node)
@@ -237,7 +243,7 @@ class Overlay:
                 item = items.get(id_)
                 if item is not None:
                     item.update()
-        self.nodes, self.narrow = state.nodes, narrow
+        self.nodes, self.narrow, self.held = state.nodes, narrow, state.bytes
         self._explain({node.count for node in state.nodes.values() if node.count})
         for id_, bar in self.bars.items():
             queue = state.queues.get(id_)
@@ -253,7 +259,9 @@ class Overlay:
             legend.refresh()
 
     def tell(self, hit: Hit) -> str:
-        """How the node below the pointer stands, for its tool tip."""
+        """How the node or the queue below the pointer stands, for its tool tip."""
+        if hit.kind == "edge":
+            return self._tell_queue(hit.item)
         node = self.nodes.get(hit.item.id) if hit.kind == "node" else None
         if node is None:
             return ""
@@ -264,12 +272,31 @@ class Overlay:
             lines.append(tr("{0} rows out", f"{node.rows_out:,}"))
         if node.rows_per_second:
             lines.append(tr("{0} rows a second", count_text(node.rows_per_second)))
+        if node.progress is not None:
+            lines.append(tr("{0} of the Spark tasks of its unit are done", f"{node.progress * 100:.0f} %"))
         if node.count:
             lines.append(tr(COUNTED.get(node.count, node.count)))
         if hit.item.id == self.narrow:
             lines.append(tr("the bottleneck: rows pile up before it, or it is the busiest"))
         if node.message:
             lines.append(node.message)
+        return "<hr>" + "<br>".join(escape(line) for line in lines)
+
+    def _tell_queue(self, edge: EdgeItem) -> str:
+        bar = next((bar for bar in self.bars.values() if bar.edge is edge), None)
+        if bar is None:
+            if self._recording is None or not self.nodes:
+                return ""
+            return "<hr>" + tr("no queue: both ends are in the same unit")
+        queue = bar.queue
+        if queue.capacity is None:
+            held = tr("{0} packs, staged on disk", f"{queue.packs:,}")
+        else:
+            share = f"{(queue.fill or 0.0) * 100:.0f} %"
+            held = tr("{0} of {1} packs: {2} full", f"{queue.packs:,}", f"{queue.capacity:,}", share)
+        lines = [held, tr("{0} rows", f"{queue.rows:,}"), bytes_text(queue.bytes)]
+        if self.held and queue.bytes:
+            lines.append(tr("{0} of what all queues hold", f"{queue.bytes / self.held * 100:.0f} %"))
         return "<hr>" + "<br>".join(escape(line) for line in lines)
 
     def _make_bars(self, recording: RunRecording) -> None:

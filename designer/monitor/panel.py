@@ -37,7 +37,7 @@ class Panel(QWidget):
         super().__init__()
         self.player = player
         self.scale = NORMAL
-        self.colours = Colours((), {})
+        self.colours = Colours({}, {})
         self.headline = QLabel()
         self.headline.setTextFormat(Qt.TextFormat.RichText)
         take_no_room(self.headline)
@@ -121,7 +121,7 @@ class Panel(QWidget):
     # -- when to draw
 
     def _begin(self) -> None:
-        self.colours = Colours((), {})
+        self.colours = Colours({}, {})
         self.headline.clear()
         self.key.hide()
         self.begin()
@@ -155,7 +155,7 @@ class Panel(QWidget):
             started = recording.started
             assert started is not None
             self.colours = Colours(
-                recording.units.names, {queue: facts.get("producer", "") for queue, facts in started.queues.items()}
+                recording.places(), {queue: facts.get("producer", "") for queue, facts in started.queues.items()}
             )
             self.draw(recording)
 

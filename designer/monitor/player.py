@@ -8,13 +8,15 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from engine.control import is_alive
 from engine.recording import RunRecording
 
 TICK_MS = 100
 LOADING_MS = 400  # between two pictures while a long log is read
 PART_BYTES = 1 << 18
 SLICE_S = 0.010  # of reading at a time; then the window has its turn
-SPEEDS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0)
+SPEEDS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0)  # that are offered; any other may be typed
+SLOWEST, FASTEST = 1e-6, 1e6
 
 
 class Player(QObject):
@@ -24,6 +26,7 @@ class Player(QObject):
     ticked = Signal()  # something to draw: the recording grew or the moment moved
     changed = Signal()  # playing, following or the speed
     sought = Signal(float)  # somebody asked for a moment
+    read_all = Signal()  # what the log held when it was opened has been read
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -77,17 +80,30 @@ class Player(QObject):
             if time.perf_counter() >= until:
                 self._reading.start(0)
                 return
-        self.loaded = True
         if recording.damage is None:
             self._reading.start(TICK_MS)
         else:
             self._reading.stop()
+        if not self.loaded:
+            self.loaded = True
+            self.read_all.emit()
 
     def wait_until_loaded(self) -> None:
         """Read all there is at once, and draw it; for pictures and tests."""
         while not self.loaded:
             self._read()
         self.redraw()
+
+    def look_after(self) -> None:
+        """Find out whether the run goes on: a log that breaks off is one of a run that does not."""
+        recording = self.recording
+        if recording is None:
+            return
+        over = not is_alive(recording.path.parent)  # first: what it wrote before it ended is read after
+        while recording.read():
+            pass
+        recording.over = over
+        self._shown = (-1, -1.0)
 
     def ask(self, draw: Callable[[], None]) -> None:
         """Have something drawn soon; the window can do something else between two of them."""
@@ -119,7 +135,8 @@ class Player(QObject):
     @property
     def live(self) -> bool:
         """Whether the run goes on, as far as its log says."""
-        return self.recording is not None and self.recording.finished is None
+        recording = self.recording
+        return recording is not None and recording.finished is None and not recording.over
 
     # -- moving
 
@@ -186,7 +203,7 @@ class Player(QObject):
 
     def set_speed(self, speed: float) -> None:
         """So many seconds of the run in one of ours."""
-        self.speed = speed
+        self.speed = min(max(speed, SLOWEST), FASTEST)
         self.changed.emit()
 
     def to_decision(self, step: int) -> None:

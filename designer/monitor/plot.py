@@ -73,8 +73,9 @@ class Veil(pg.GraphicsObject):
 
     def set_at(self, at: float) -> None:
         """The moment from which on it lies."""
-        self.at = at
-        self.update()
+        if at != self.at:
+            self.at = at
+            self.update()
 
     def boundingRect(self) -> QRectF:
         view = self.getViewBox()
@@ -97,6 +98,7 @@ class TimePlot(Panel):
         super().__init__(player)
         self._key: tuple[object, ...] = ()
         self._long = False
+        self._said: tuple[Any, ...] = ("",)  # in the middle, and for which picture
         self.least_top = 0.0  # of the values: that of a neighbour which shares the axis
         self.values = ValueAxis("left")
         self.plot = pg.PlotWidget(axisItems={"bottom": TimeAxis("bottom"), "left": self.values})
@@ -136,9 +138,13 @@ class TimePlot(Panel):
 
     def say(self, text: str) -> None:
         """Words in the middle, where there is nothing to draw."""
+        box = self.view.viewRect()
+        said = (text, box, self.view.width(), theme().name, self.scale)
+        if said == self._said:
+            return
+        self._said = said
         self.empty.setVisible(bool(text))
         if text:
-            box = self.view.viewRect()
             self.empty.setTextWidth(max(self.view.width() - 24, 40))
             self.empty.setHtml(f'<div align="center">{escape(text)}</div>')
             self.empty.setPos(box.center())
@@ -175,10 +181,12 @@ class TimePlot(Panel):
             self._long = long
             self._name_time()
         self.draw_plot(recording, start, stop)
+        empty = bool(self._said[0])  # then there is no moment to show, and scrubbing costs nothing
         at = self.player.at
-        shown = at < recording.end
-        self.moment.setValue(at)
-        self.veil.set_at(at if shown else float("inf"))
+        self.moment.setVisible(not empty)
+        if not empty:
+            self.moment.setValue(at)
+        self.veil.set_at(at if at < recording.end and not empty else float("inf"))
 
     def restyle(self) -> None:
         colors = theme()

@@ -16,6 +16,20 @@ from engine.recording import RunRecording
 from engine.recording.series import peaks
 
 
+def speed_text(speed: float) -> str:
+    """2.5 ×."""
+    return f"{speed:g} ×"
+
+
+def speed_of(text: str) -> float | None:
+    """The speed that a person means; None where it is none."""
+    try:
+        speed = float(text.strip().rstrip("×x").strip().replace(",", "."))
+    except ValueError:
+        return None
+    return speed if 0 < speed < float("inf") else None
+
+
 class Strip(QWidget):
     """The run from end to end: its queue memory as a silhouette, its spills, and the moment that is shown."""
 
@@ -69,7 +83,7 @@ class Strip(QWidget):
                 x = self.place_of(spill.time)
                 painter.drawLine(QPointF(x, frame.bottom() - 6), QPointF(x, frame.bottom()))
         painter.setClipping(False)
-        if recording is not None and recording.damage is not None:
+        if recording is not None and recording.flaw is not None:
             painter.setPen(QPen(colors.error, 3))
             painter.drawLine(frame.topRight(), frame.bottomRight())
         painter.setPen(QPen(colors.accent, 2))
@@ -147,10 +161,14 @@ class Scrubber(QWidget):
         self.on = self._button("step_on", tr("The next decision"), lambda: player.to_decision(1))
         self.speed = QComboBox()
         self.speed.setToolTip(tr("Seconds of the run in one second of ours"))
-        for speed in SPEEDS:
-            self.speed.addItem(f"{speed:g} ×", speed)
-        self.speed.setCurrentIndex(SPEEDS.index(1.0))
-        self.speed.currentIndexChanged.connect(lambda _: player.set_speed(self.speed.currentData()))
+        self.speed.setAccessibleName(tr("Speed of the replay"))
+        self.speed.setEditable(True)
+        self.speed.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.speed.addItems([speed_text(speed) for speed in SPEEDS])
+        self.speed.activated.connect(lambda _: self._set_speed())
+        typed = self.speed.lineEdit()
+        assert typed is not None
+        typed.editingFinished.connect(self._set_speed)
         self.strip = Strip(player)
         self.clock = QLabel()
         self.clock.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -189,6 +207,13 @@ class Scrubber(QWidget):
         else:
             self.player.play(direction)
 
+    def _set_speed(self) -> None:
+        """Take the speed that was chosen or typed; what is none leaves it as it was."""
+        speed = speed_of(self.speed.currentText())
+        if speed is not None and speed != self.player.speed:
+            self.player.set_speed(speed)
+        self.speed.setEditText(speed_text(self.player.speed))
+
     def _restyle(self) -> None:
         for button in (self.back, self.backwards, self.play, self.on, self.live):
             button.setIcon(action_icon(button.property("icon_name")))
@@ -202,4 +227,7 @@ class Scrubber(QWidget):
                 button.setProperty("icon_name", name)
                 button.setIcon(action_icon(name))
         self.live.setChecked(player.following)
+        typed = self.speed.lineEdit()
+        if typed is not None and not typed.hasFocus() and self.speed.currentText() != speed_text(player.speed):
+            self.speed.setEditText(speed_text(player.speed))
         self.clock.setText(f"{seconds_text(player.at)} / {seconds_text(player.end)}")

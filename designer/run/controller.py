@@ -39,7 +39,7 @@ class RunController(QObject):
     state_changed = Signal(str)
     known = Signal()  # the first event of its log was read: `facts`, `run_id` and `policy` are there
     told = Signal(str)  # why something was refused or went wrong, in words
-    compare_asked = Signal(list)  # the logs of the runs to compare
+    compare_asked = Signal(list, str)  # the logs of the runs to compare, and a remark about them
 
     def __init__(self, engine: EngineClient, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -152,7 +152,12 @@ class RunController(QObject):
         lines = self._tail.lines(TAIL_BYTES)
         for line in lines:
             if line.startswith(b'{"event":"run-'):
-                self._take(json.loads(line))
+                try:
+                    event = json.loads(line)
+                except ValueError:  # what comes after it counts all the same
+                    self.told.emit(tr("{0}: a line of the log is damaged", self._tail.path))
+                else:
+                    self._take(event)
         if lines:
             self.appended.emit()
         if gone and not lines:

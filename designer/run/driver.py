@@ -20,13 +20,14 @@ from designer.text import tr
 from engine.errors import PapilioError
 from engine.model.file import load
 from engine.model.problems import Level
+from engine.request import ELASTIC
 from engine.store.runs import LOG
 from engine.store.trust import is_trusted, trust
 
 if TYPE_CHECKING:
     from designer.window.window import MainWindow
 
-ALL_POLICIES = ("rr", "mc", "mm", "mixed")
+FIRST_POLICIES = ("rr", "mc", "mm", "mixed")  # of all: those of the papers
 TICK_MS = 500
 
 
@@ -50,6 +51,7 @@ class RunDriver(QObject):
         window.docks["problems"].raise_()
         self._queue: list[tuple[Editor, dict[str, Any]]] = []  # the runs that wait for their turn
         self._logs: list[str] = []  # of those under all policies that are over
+        self._remark = ""  # about those runs
         self._message = ""
         self._seconds = 0.0
         self._ticker = QTimer(self)
@@ -62,7 +64,7 @@ class RunDriver(QObject):
         self.bar.speed_changed.connect(self.runs.set_speed)
         self.bar.more.save_asked.connect(self.ask_save_preset)
         self.history.replay_asked.connect(self.open_log)
-        self.history.compare_asked.connect(self.runs.compare_asked)
+        self.history.compare_asked.connect(lambda logs: self.runs.compare_asked.emit(logs, ""))
         self.history.resume_asked.connect(self._resume_killed)
         self.history.tree.itemSelectionChanged.connect(window.refresh_actions)
 
@@ -82,11 +84,23 @@ class RunDriver(QObject):
         self._ask_to_run([self.bar.settings()])
 
     def run_policies(self) -> None:
-        """Run it under rr, mc, mm and mixed, one after the other; then compare them."""
+        """Run it under each policy that the bar offers, one after the other; then compare them."""
         settings = self.bar.settings()
         self._queue = []
         self._logs = []
-        self._ask_to_run([{**settings, "policy": policy} for policy in ALL_POLICIES])
+        self._remark = ""
+        if settings["granularity"] == "fused":  # whole units one after the other hold nothing between them
+            settings["granularity"] = "operator"
+            self._remark = tr("All ran at the granularity operator: fused units have no queues to compare.")
+        self._ask_to_run([{**settings, "policy": policy} for policy in self.all_policies()])
+        if self._remark and self.runs.state in UNDER_WAY:
+            self.window.say(self._remark)
+
+    def all_policies(self) -> list[str]:
+        """Those that the bar offers: the papers' first, then those of plugins. `elastic` needs limits of its own."""
+        box = self.bar.policy
+        offered = [box.itemText(place) for place in range(box.count()) if box.itemText(place) != ELASTIC]
+        return sorted(offered, key=lambda name: FIRST_POLICIES.index(name) if name in FIRST_POLICIES else 9)
 
     def _ask_to_run(self, wanted: list[dict[str, Any]]) -> None:
         editor = self.window.editor
@@ -170,7 +184,7 @@ class RunDriver(QObject):
             editor, settings = self._queue.pop(0)
             QTimer.singleShot(0, lambda: self.runs.run(editor, settings, self.bar.more.values()))
         elif len(self._logs) > 1:
-            self.runs.compare_asked.emit(list(self._logs))
+            self.runs.compare_asked.emit(list(self._logs), self._remark)
             self._logs = []
 
     # -- showing

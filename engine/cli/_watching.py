@@ -47,8 +47,8 @@ def picture(recording: RunRecording, at: float, status: str | None = None, lines
     parts.append(_decision(recording, at))
     if state.reason:
         parts.append(Text(state.reason, "red"))
-    if recording.damage:
-        parts.append(Text(recording.damage, "yellow"))
+    if recording.flaw:
+        parts.append(Text(recording.flaw, "yellow"))
     return Panel(Group(*parts), title=f"{started.workflow}  {started.run}", title_align="left", border_style="dim")
 
 
@@ -114,7 +114,8 @@ def _nodes(recording: RunRecording, state: RunState, room: int) -> Table:
         title = str(started.nodes.get(id_, {}).get("title", id_))
         rate = f"{node.rows_per_second:,.0f}" if node.rows_per_second else ""
         counts = ["" if rows is None else f"{rows:,}" for rows in (node.rows_in, node.rows_out)]
-        note = Text(node.message, "red") if node.message else Text(node.count or "", "dim")
+        done = f" {node.progress:.0%} of its tasks" if node.progress is not None else ""
+        note = Text(node.message, "red") if node.message else Text(f"{node.count or ''}{done}".strip(), "dim")
         table.add_row(Text(mark, style), Text(title), Text(node.state.value, style), *counts, rate, note)
     if len(shown) < len(state.nodes):
         table.add_row("", Text(f"… and {len(state.nodes) - len(shown)} more", "dim"))

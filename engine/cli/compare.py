@@ -39,15 +39,18 @@ def command(runs: tuple[str, ...], page: Path | None, table: Path | None, as_jso
 
 
 def _recorded(run: str, place: str | None) -> RunRecording:
+    from engine.control import is_alive
     from engine.recording.recording import RunRecording
     from engine.store.runs import find_run
 
     path = Path(run)
     if not path.is_file():
         path = find_run(run, place)
+    over = not is_alive(path.parent if path.is_file() else path)  # first: what it wrote before is read after
     recording = RunRecording.load(path)
-    if recording.damage is not None:
-        click.secho(recording.damage, fg="yellow", err=True)
+    recording.over = over
+    if recording.flaw is not None:
+        click.secho(recording.flaw, fg="yellow", err=True)
     if recording.started is None:
         raise BadInput(f"{recording.path}: holds no run")
     return recording

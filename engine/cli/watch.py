@@ -48,6 +48,7 @@ def command(run: str, designer: bool, once: bool, as_json: bool, place: str | No
         alive = is_alive(folder)  # first: what it wrote before it ended is read after
         while recording.read():
             pass
+        recording.over = not alive
         return recording.state().status if alive or recording.finished else "interrupted"
 
     status = look()
@@ -101,6 +102,6 @@ def _tell(recording: RunRecording, status: str, as_json: bool) -> None:
             "disk_bytes": state.disk_bytes,
             "targets": state.committed,
             "events": recording.count,
-            "damage": recording.damage,
+            "damage": recording.flaw,
         }
     )

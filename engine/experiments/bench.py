@@ -5,6 +5,7 @@ A benchmark is a module `bench_NAME` beside this one with a `benchmark(options) 
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 from collections.abc import Callable
@@ -13,6 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from engine.experiments import named
+
+QUIET_LOAD = 0.5  # processes that wait for a processor, on average over a minute
+CLOCKS = {
+    True: "the clock counts: nothing else ran when this began",
+    False: "the processor's time counts: something else ran when this began",
+}
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,11 @@ class Report:
         value = self.contenders[slower].median / self.contenders[faster].median
         self.ratios[f"{slower} / {faster}"] = value
         return value
+
+
+def is_quiet() -> bool:
+    """Whether the machine does nothing else, so that what passed by the clock is what a person waits."""
+    return os.getloadavg()[0] < QUIET_LOAD
 
 
 def names() -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import EnvironmentProblem
-from engine.experiments.bench import Contender, Options, Report
+from engine.experiments.bench import CLOCKS, Contender, Options, Report, is_quiet
 from engine.experiments.bench_large_file import large_workflow
 from engine.model.file import save
 
@@ -24,30 +24,44 @@ def benchmark(options: Options) -> Report:
     folder = options.folder / "designer"
     folder.mkdir(parents=True, exist_ok=True)
     save(large_workflow(60), folder / "warm.butterfly.yaml")
+    save(large_workflow(1_000, one_source=True), folder / "one-source.butterfly.yaml")
     for size in SIZES:
         save(large_workflow(size), folder / f"{size}.butterfly.yaml")
+    quiet = is_quiet()
     report = Report()
-    report.contenders = {"first window": Contender()}
     for number in range(options.rounds):
         options.say(f"round {number + 1}: the first window")
-        found = _measure(folder, "window")
-        report.contenders["first window"].seconds.append(found["first window"])
+        _take(report, _measure(folder, "window"))
         for size in SIZES:
             options.say(f"round {number + 1}: {size:,} nodes")
-            for name, value in _measure(folder, "canvas", str(folder / f"{size}.butterfly.yaml"), str(FRAMES)).items():
-                seconds = value["p95"] if isinstance(value, dict) else value
-                report.contenders.setdefault(f"{name} {size:,}", Contender()).seconds.append(seconds)
-    report.facts["seconds"] = "of the processor, for the designer's process alone"
+            found = _measure(folder, "canvas", str(folder / f"{size}.butterfly.yaml"), str(FRAMES))
+            _take(report, {f"{name} {size:,}": value for name, value in found.items()})
+        options.say(f"round {number + 1}: an edit at the source of all")
+        _take(report, _measure(folder, "check", str(folder / "one-source.butterfly.yaml")))
+    report.facts["seconds"] = "wall by the clock; busy by the processor's time of the designer's process alone"
     report.facts["frames"] = f"the 95th percentile of {FRAMES} frames, painted by the processor"
-    medians = {name: contender.as_dict()["median"] for name, contender in report.contenders.items()}
-    report.claims["the first window is there in under 1.5 s"] = medians["first window"] < 1.5
-    report.claims["1,000 nodes open in under 1 s"] = medians["open 1,000"] < 1
+    report.facts["claims"] = CLOCKS[quiet]
+
+    def claim(text: str, name: str, limit: float) -> None:
+        busy, wall = report.contenders[f"{name}, busy"].median, report.contenders[f"{name}, wall"].median
+        figures = f"{busy * 1000:,.1f} ms of the processor, {wall * 1000:,.1f} ms by the clock"
+        report.claim(text, (wall if quiet else busy) < limit, figures)
+
+    claim("the first window is there in under 1.5 s", "first window", 1.5)
+    claim("1,000 nodes open in under 1 s", "open 1,000", 1.0)
     for what in ("pan", "drag one", "drag fifty", "pan far"):
-        report.claims[f"1,000 nodes: a frame of `{what}` in under 16 ms"] = medians[f"{what} 1,000"] < FRAME_S
-        report.claims[f"5,000 nodes: a frame of `{what}` in under 50 ms"] = medians[f"{what} 5,000"] < 0.05
-    report.claims["1,000 nodes are checked within 200 ms of an edit"] = medians["problems 1,000"] < 0.2
-    report.ratio("open 5,000", "open 1,000")
+        claim(f"1,000 nodes: a frame of `{what}` in under 16 ms", f"{what} 1,000", FRAME_S)
+        claim(f"5,000 nodes: a frame of `{what}` in under 50 ms", f"{what} 5,000", 0.05)
+    claim("1,000 nodes are checked within 200 ms of an edit", "problems 1,000", 0.2)
+    claim("and of one at the source that all of them hang on", "problems from the source", 0.2)
+    report.ratio("open 5,000, busy", "open 1,000, busy")
     return report
+
+
+def _take(report: Report, found: dict[str, dict[str, float]]) -> None:
+    for name, clocks in found.items():
+        for clock, seconds in clocks.items():
+            report.contenders.setdefault(f"{name}, {clock}", Contender()).seconds.append(seconds)
 
 
 def _measure(folder: Path, *arguments: str) -> dict[str, Any]:

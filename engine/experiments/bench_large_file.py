@@ -17,8 +17,11 @@ from engine.partition.trees import execution_trees
 LINE_NODES = 18  # of each line between its source and the union that all lines meet in
 
 
-def large_workflow(nodes: int) -> Workflow:
-    """Lines of derivations and filters, each expression different, that meet in one table with views."""
+def large_workflow(nodes: int, *, one_source: bool = False) -> Workflow:
+    """Lines of derivations and filters, each expression different, that meet in one table with views.
+
+    Each line has a source of its own, or all begin at one.
+    """
     document: dict[str, dict[str, object]] = {}
     edges: list[dict[str, str]] = []
 
@@ -32,7 +35,9 @@ def large_workflow(nodes: int) -> Workflow:
     lines = max(1, (nodes - 20) // (LINE_NODES + 1))
     union = node("all", "union")
     for line in range(lines):
-        at = node(f"source_{line}", "csv_source", path=f"in/{line}.csv", columns={"a": "int", "b": "decimal(12,2)"})
+        at = f"source_{0 if one_source else line}"
+        if at not in document:
+            node(at, "csv_source", path=f"in/{line}.csv", columns={"a": "int", "b": "decimal(12,2)"})
         for step in range(LINE_NODES):
             if step % 2:
                 new = node(f"filter_{line}_{step}", "filter", condition=f"a > {line} AND b < {step * 7 + line}")

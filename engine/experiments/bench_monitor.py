@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import EnvironmentProblem
-from engine.experiments.bench import Contender, Options, Report
+from engine.experiments.bench import CLOCKS, Contender, Options, Report, is_quiet
 from engine.experiments.bench_large_file import large_workflow
 from engine.experiments.scheduling import archetype
 from engine.model.binding import Bound, bind
@@ -20,8 +20,10 @@ from engine.schedule.costs import SimulationSettings
 from engine.simulation import launch_simulated
 
 ROUNDS = 1
-EVENTS = 1_000_000
-SCALE = 22.0  # of the butterfly of figure 1: so many rows that one pack a turn makes a million events
+EVENTS, HOUR_S = 1_000_000, 3600  # what the long log has to have
+# The butterfly of figure 1 with so many rows that it lasts an hour, and so many in a pack that one pack a turn makes a
+# little more than a million events.
+SCALE, PACK_ROWS = 44.0, 750
 PACE = 10_000  # events a second
 LIVE_S = 10
 FRAMES = 100
@@ -30,10 +32,12 @@ GAP_S = 0.050
 
 def benchmark(options: Options) -> Report:
     """Open and scrub a log of a million events, follow 10,000 events a second, replay on 1,000 nodes; offscreen."""
+    quiet = is_quiet()
     folder = options.folder / "monitor"
     folder.mkdir(parents=True, exist_ok=True)
-    options.say("simulating the Fig. 1 butterfly until its log has a million events")
-    long = _log(folder, "million", archetype("butterfly", SCALE), SimulationSettings(policy="mm", slot_ms=0.01))
+    options.say("simulating an hour of the Fig. 1 butterfly, a million events")
+    packs = SimulationSettings(policy="mm", slot_ms=0.01, pack_rows=PACK_ROWS)
+    long = _log(folder, "hour", archetype("butterfly", SCALE), packs)
     options.say("simulating a workflow of 1,000 nodes")
     large = _log(folder, "large", bind(large_workflow(1_000), catalogue()), SimulationSettings(policy="mm"))
     report = Report()
@@ -46,19 +50,32 @@ def benchmark(options: Options) -> Report:
         options.say(f"round {number + 1}: 1,000 nodes")
         nodes = _measure(folder, "canvas", large, FRAMES)
         for place in ("near", "far"):
-            report.contenders.setdefault(f"replay on 1,000 nodes, {place}", Contender()).seconds.append(nodes[place])
+            for clock, value in nodes[place].items():
+                name = f"replay on 1,000 nodes, {place}, {clock}"
+                report.contenders.setdefault(name, Contender()).seconds.append(value)
     report.facts["seconds"] = "wall by the clock; busy by the processor's time of the designer's process alone"
+    report.facts["claims"] = CLOCKS[quiet]
     report.facts["frames"] = f"the 95th percentile of {FRAMES} frames, painted by the processor"
     medians = {name: contender.median for name, contender in report.contenders.items()}
+    events, lasted = report.facts["events"], report.facts["seconds of the run"]
+    report.claim(
+        f"the long log has {EVENTS:,} events and lasts an hour",
+        events >= EVENTS and lasted >= HOUR_S,
+        f"{events:,} events, {lasted:,} s",
+    )
     for text, name, limit in (
-        ("a log of a million events opens in under 3 s", "open, busy", 3.0),
-        ("scrubbing it takes under 50 ms a frame", "scrub, busy", GAP_S),
-        ("no gap above 50 ms while it opens", "gap while opening, busy", GAP_S),
-        (f"no gap above 50 ms at {PACE:,} events a second", "gap while following, busy", GAP_S),
+        ("a log of a million events opens in under 3 s", "open", 3.0),
+        ("scrubbing it takes under 50 ms a frame", "scrub", GAP_S),
+        ("no gap above 50 ms while it opens", "gap while opening", GAP_S),
+        (f"no gap above 50 ms at {PACE:,} events a second", "gap while following", GAP_S),
         ("1,000 nodes are replayed in under 50 ms a frame", "replay on 1,000 nodes, near", GAP_S),
         ("1,000 nodes from afar are replayed in under 50 ms a frame", "replay on 1,000 nodes, far", GAP_S),
     ):
-        report.claim(text, medians[name] < limit, f"{medians[name] * 1000:,.0f} ms")
+        busy, wall = medians[f"{name}, busy"], medians[f"{name}, wall"]
+        counts = wall if quiet else busy
+        report.claim(
+            text, counts < limit, f"{busy * 1000:,.0f} ms of the processor, {wall * 1000:,.0f} ms by the clock"
+        )
     kept_up = report.facts["events a second followed"] >= 0.95 * report.facts["events a second written"]
     report.claim("the panels keep up with the log", kept_up, f"{report.facts['events a second followed']:,} a second")
     return report
@@ -72,7 +89,8 @@ def _take(report: Report, found: dict[str, Any]) -> None:
         ("open, busy", found["busy"]),
         ("gap while opening, wall", found["gaps"]["wall max"]),
         ("gap while opening, busy", found["gaps"]["busy max"]),
-        ("scrub, busy", found["scrub"]["p95"]),
+        ("scrub, wall", found["scrub"]["wall"]),
+        ("scrub, busy", found["scrub"]["busy"]),
     ):
         report.contenders.setdefault(name, Contender()).seconds.append(value)
 

@@ -32,11 +32,16 @@ class Comparison:
 
     recordings: list[RunRecording]
     figures: list[Figures]
+    remark: str = ""  # about all of them
 
     @classmethod
-    def of(cls, recordings: Sequence[RunRecording]) -> Comparison:
+    def of(cls, recordings: Sequence[RunRecording], remark: str = "") -> Comparison:
         """Compare these."""
-        return cls(list(recordings), [figures(recording) for recording in recordings])
+        return cls(list(recordings), [figures(recording) for recording in recordings], remark)
+
+    def remarks(self) -> list[str]:
+        """What is to be known beside the figures: the remark about all, and the logs that do not tell all of a run."""
+        return [text for text in (self.remark, *(recording.flaw for recording in self.recordings)) if text]
 
     @property
     def end(self) -> float:
@@ -80,13 +85,16 @@ class Comparison:
         for name, recording in zip(names, self.recordings, strict=True):
             edges = np.linspace(0.0, max(self.end, 1e-3), SLICES + 1)
             grid = activity(recording, edges)
-            charts.append(drawing.xray(f"Activity under {name}", recording.titles(), grid, self.end))
+            places = recording.places()
+            lanes = [(recording.title_of(unit), places[unit]) for unit in recording.units.names]
+            charts.append(drawing.xray(f"Activity under {name}", lanes, grid, self.end))
         data = json.dumps(numbers).replace("</", "<\\/")
         title = ", ".join(sorted({one.workflow for one in self.figures})) or "runs"
         return _PAGE.format(
             title=escape(f"{title}: {' / '.join(names)}"),
             made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
             table=_table(names, self.figures),
+            remarks="".join(f'<p class="remark">{escape(text)}</p>\n' for text in self.remarks()),
             charts="\n".join(f"<figure>{chart}</figure>" for chart in charts),
             data=data,
         )
@@ -124,12 +132,13 @@ table {{ border-collapse: collapse; width: 100%; margin: 1.5rem 0; font-variant-
 th {{ text-align: right; font-weight: 600; color: #5c6675; border-bottom: 2px solid #d3d8e0; padding: .4rem .6rem; }}
 td {{ text-align: right; border-bottom: 1px solid #e4e8ee; padding: .4rem .6rem; }}
 th:nth-child(-n+3), td:nth-child(-n+3), th:last-child, td:last-child {{ text-align: left; }}
+.remark {{ color: #8a4b00; }}
 figure {{ margin: 2rem 0; }} svg {{ width: 100%; height: auto; }}
 </style></head><body>
 <h1>{title}</h1><p>Made by Papilio, {made}. Memory and packs are what all queues held together: exact, summed up by
 the run at every change; of a run that has not ended, or was resumed, from snapshots ten times a second.</p>
 {table}
-{charts}
+{remarks}{charts}
 <script type="application/json" id="numbers">{data}</script>
 </body></html>
 """

@@ -9,9 +9,9 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.recording.palette import colour
+
 WIDTH, LEFT, RIGHT = 960, 150, 20
-# The order of the designer's panels (after Okabe and Ito), on a light ground.
-COLOURS = ("#0072b2", "#d98c00", "#009e73", "#d55e00", "#b5508f", "#4ba3d8", "#8a7a00", "#5d6b7e", "#882255", "#5b4db5")
 _FONT = 'font-family="system-ui, sans-serif"'
 
 
@@ -33,32 +33,32 @@ def curves(title: str, series: Mapping[str, tuple[Sequence[float], Sequence[floa
         parts.append(_text(LEFT - 10, y + 5, _size(tick), "end"))
     x = float(LEFT)
     for number, (name, (times, values)) in enumerate(series.items()):
-        colour = COLOURS[number % len(COLOURS)]
+        ink = colour(number)
         points = " ".join("{:.1f},{:.1f}".format(*at(t, v)) for t, v in zip(times, values, strict=True))
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts.append(f'<rect x="{x:.0f}" y="34" width="14" height="14" rx="3" fill="{colour}"/>')
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{ink}" stroke-width="2"/>')
+        parts.append(f'<rect x="{x:.0f}" y="34" width="14" height="14" rx="3" fill="{ink}"/>')
         parts.append(_text(x + 20, 46, name, "start"))
         x += 44 + 10 * len(name)
     return "\n".join([*parts, *_time_axis(end, height - bottom), "</svg>"])
 
 
-def xray(title: str, names: Sequence[str], grid: NDArray[np.float64], end: float) -> str:
-    """One lane for each unit, a bar while it is active (scheduling, figure A1)."""
+def xray(title: str, lanes: Sequence[tuple[str, int]], grid: NDArray[np.float64], end: float) -> str:
+    """A lane for each unit, by name and number of colour; a bar while it is active (scheduling, figure A1)."""
     lane, top, bottom = 20, 36, 44
-    height = top + lane * max(len(names), 1) + bottom
+    height = top + lane * max(len(lanes), 1) + bottom
     width = WIDTH - LEFT - RIGHT
     parts = [_head(title, height)]
-    for number, name in enumerate(names):
+    for number, (name, place) in enumerate(lanes):
         y = top + number * lane
         if number % 2 == 0:
             parts.append(f'<rect x="{LEFT}" y="{y}" width="{width}" height="{lane}" fill="#f3f4f7"/>')
         shown = name if len(name) <= 20 else name[:19] + "…"
         parts.append(_text(LEFT - 10, y + 15, shown, "end"))
-        colour = COLOURS[number % len(COLOURS)]
+        ink = colour(place)
         for first, last, strength in _runs(grid[number]):
             x, wide = LEFT + width * first / grid.shape[1], width * (last - first) / grid.shape[1]
             parts.append(
-                f'<rect x="{x:.1f}" y="{y + 3}" width="{wide:.1f}" height="{lane - 6}" fill="{colour}" '
+                f'<rect x="{x:.1f}" y="{y + 3}" width="{wide:.1f}" height="{lane - 6}" fill="{ink}" '
                 f'fill-opacity="{strength:.2f}"/>'
             )
     return "\n".join([*parts, *_time_axis(end, height - bottom), "</svg>"])

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 WINDOW_S = 2.0  # over which a rate is taken
 EVERY = 256  # events between two checkpoints
+Rows = tuple[int | None, int | None, str | None]  # in, out, and how they were counted
 
 
 @dataclass
@@ -176,7 +177,6 @@ def _nodes(recording: RunRecording, units: dict[str, UnitState], told: Told) -> 
     started = recording.started
     if started is None:
         return {}
-    label = "simulated" if started.backend == "simulated" else "exact"
     nodes = {}
     for node, facts in started.nodes.items():
         unit = recording.units_of.get(node)
@@ -185,17 +185,14 @@ def _nodes(recording: RunRecording, units: dict[str, UnitState], told: Told) -> 
             nodes[node] = NodeState(State.WAITING, None, None, None, None)
             continue
         members = started.units[unit]["nodes"] if unit in started.units else [node]
-        rows_in = rows_out = None
-        count: str | None = None
+        rows: Rows = None, None, None
         counted = told.counted.get(node)
         if counted is not None:
-            rows_in, rows_out, count = counted.rows_in, counted.rows_out, counted.count
-        elif len(members) == 1 and of.turns and started.queues:
-            rows_in, rows_out, count = of.rows_in, of.rows_out, label
-            if facts.get("role") == "source":
-                rows_in = 0
-            elif facts.get("role") == "target":
-                rows_out = rows_in  # what it holds, whoever reads it
+            rows = counted.rows_in, counted.rows_out, counted.count
+        elif started.queues:
+            rows = _passed(recording, unit, of, members, node, str(facts.get("role")))
+        elif started.granularity == "fused":
+            rows = _written(told.finished.get(unit), of, members, node, str(facts.get("role")))
         message = of.message
         if message is not None and told.failed[unit][0] not in (None, node):
             message = None  # another node of the unit is to blame
@@ -203,8 +200,34 @@ def _nodes(recording: RunRecording, units: dict[str, UnitState], told: Told) -> 
         if of.state is State.FAILED and message is None:
             state = State.STALLED
         rate = of.rows_per_second if len(members) == 1 else None
-        nodes[node] = NodeState(state, rows_in, rows_out, count, rate, message)
+        nodes[node] = NodeState(state, *rows, rate, message, of.progress)
     return nodes
+
+
+def _passed(recording: RunRecording, unit: str, of: UnitState, members: list[str], node: str, role: str) -> Rows:
+    """The rows of a node whose unit has had turns. Of several in a unit: of the only one that rows come or leave by."""
+    simulated = recording.started is not None and recording.started.backend == "simulated"
+    if not of.turns:
+        return None, None, None
+    if len(members) == 1:
+        # A target gives what it holds, whoever reads it.
+        rows_in, rows_out = (0 if role == "source" else of.rows_in), (of.rows_in if role == "target" else of.rows_out)
+        return rows_in, rows_out, "simulated" if simulated else "exact"
+    nodes = recording.started.nodes if recording.started is not None else {}
+    reads = any(nodes.get(member, {}).get("role") == "source" for member in members)
+    taken = of.rows_in if recording.takers.get(unit) == {node} and not reads else None
+    given = of.rows_out if recording.givers.get(unit) == {node} else None
+    exact = taken is not None and given is not None
+    return taken, given, "simulated" if simulated else "exact" if exact else "fused"
+
+
+def _written(written: int | None, of: UnitState, members: list[str], node: str, role: str) -> Rows:
+    """The rows of a node of a fused unit: once that has written its result, those of its last node are known."""
+    if written is not None and node == members[-1]:
+        taken = {"source": 0, "target": written}.get(role)
+        return taken, written, "fused" if taken is None else "exact"
+    begun = of.state in (State.RUNNING, State.FINISHED)
+    return None, None, "fused" if begun and len(members) > 1 else None
 
 
 def _queues(recording: RunRecording, shot: int, told: Told) -> dict[str, QueueState]:

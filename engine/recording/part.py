@@ -13,6 +13,7 @@ from engine.events import (
     RunFinished,
     RunStarted,
     SparkJob,
+    SparkReady,
     TableStaleness,
     TargetCommitted,
     UnitFailed,
@@ -121,6 +122,8 @@ class Part:
                 self._lose_turns(at)
             case QueueSpilled():
                 recording.spills.append(Spill(at, event.queue, event.packs))
+            case SparkReady():
+                recording.ready = event
             case SparkJob():
                 recording.jobs[event.job] = event
             case TableStaleness():
@@ -149,8 +152,11 @@ class Part:
             recording.units.number(unit)
             for node in facts.get("nodes", ()):
                 recording.units_of[node] = unit
-        for queue in event.queues:
+        for queue, known in event.queues.items():
             recording.queues.number(queue)
+            source, _, target, _ = known.get("link") or ("", "", "", "")
+            recording.givers.setdefault(known.get("producer", ""), set()).add(source)
+            recording.takers.setdefault(known.get("consumer", ""), set()).add(target)
         for table, as_of in event.refreshed.items():
             if as_of is not None and not event.resumed:
                 self._stale(at, table, max(0.0, event.time - as_of), None)

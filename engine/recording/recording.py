@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.events import Event, RunFinished, RunStarted, SparkJob
+from engine.events import Event, RunFinished, RunStarted, SparkJob, SparkReady
 from engine.recording.columns import Columns, Floats, Names
 from engine.recording.lane import Lane
 from engine.recording.lines import LineReader
@@ -33,6 +33,7 @@ class RunRecording:
         self.finished: RunFinished | None = None
         self.damage: str | None = None  # where the log ends to make sense
         self.cut_off = False  # the last line is not whole, or not whole yet
+        self.over = False  # nobody writes it any more, as whoever opened it has found out
         self.count = 0  # events
         self.begin = 0.0  # seconds since 1970
         self.end = 0.0  # of the newest event
@@ -49,8 +50,11 @@ class RunRecording:
         self.events: list[Event] = []  # all that no column holds, in order
         self.event_times: list[float] = []
         self.jobs: dict[int, SparkJob] = {}
+        self.ready: SparkReady | None = None
         self.open: dict[str, float] = {}  # unit → when its turn began that has not ended
         self.units_of: dict[str, str] = {}  # node → unit
+        self.takers: dict[str, set[str]] = {}  # unit → the nodes of it that rows come in by
+        self.givers: dict[str, set[str]] = {}  # unit → the nodes of it that rows leave by
         self._reader = LineReader()
         self._checkpoints = Checkpoints()
         self._offset = 0
@@ -72,7 +76,18 @@ class RunRecording:
     @property
     def status(self) -> str:
         """running, or how the run ended."""
-        return self.finished.status if self.finished else "running"
+        return self.finished.status if self.finished else "interrupted" if self.over else "running"
+
+    @property
+    def flaw(self) -> str | None:
+        """Why not all of the run is shown: a damaged line, or a log that breaks off although the run is over."""
+        if self.damage is not None or not self.over:
+            return self.damage
+        if self.cut_off:
+            return f"{self.path}: the last line is cut off; the events before it are good"
+        if self.started is None or self.finished is not None or self.started.granularity == "streaming":
+            return None  # whether a streaming warehouse goes on is not to be seen from its folder
+        return f"{self.path}: the log has no end: the run was killed, or the log was cut off"
 
     @property
     def policy(self) -> str:
@@ -94,6 +109,18 @@ class RunRecording:
             return f"{title} +{len(nodes) - 1}"
         shared = sum(one.get("title") == title for one in self.started.nodes.values()) > 1
         return unit if shared else title
+
+    def places(self) -> dict[str, int]:
+        """Nodes, units and tables by number, for their colours: a unit and a table have the number of their node.
+
+        So a node has one colour at each granularity; a unit of several has that of the last one.
+        """
+        started = self.started
+        found = {node: number for number, node in enumerate(started.nodes)} if started else {}
+        for name in (*self.units.names, *self.tables.names):
+            nodes = started.units.get(name, {}).get("nodes") if started else None
+            found.setdefault(name, found.get(nodes[-1], len(found)) if nodes else len(found))
+        return found
 
     def titles(self) -> list[str]:
         """The titles of all units, in the order of their lanes."""
@@ -206,7 +233,15 @@ class RunRecording:
         return int(given) if given else None
 
     @property
+    def full_bytes(self) -> int | None:
+        """What all queues hold when they are full; None where nothing limits them or the log does not say."""
+        given = self.started.settings.get("full_bytes") if self.started else None
+        return int(given) if given else None
+
+    @property
     def cores(self) -> int | None:
-        """The cores that the run has, as far as the log says."""
+        """The cores that the run has: as Spark says, else as its settings do."""
+        if self.ready is not None and self.ready.cores:
+            return self.ready.cores
         given = self.started.settings.get("cores") if self.started else None
         return int(given) if given else None

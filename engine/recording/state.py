@@ -45,6 +45,7 @@ class NodeState:
     count: str | None  # exact, sampled, fused, simulated; None while nothing is known
     rows_per_second: float | None
     message: str | None = None
+    progress: float | None = None  # while it runs: the part of its unit's Spark tasks that is done
 
 
 @dataclass(frozen=True, slots=True)

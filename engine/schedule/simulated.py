@@ -138,6 +138,16 @@ class Simulation:
                 _Port(port, cost.shares.get(port[0].spec.id, cost.selectivity)) for port in shared if port
             ]
 
+    def full_bytes(self) -> int | None:
+        """What the queues hold when all of them are full; None where none is limited."""
+        each = {id_: self.pack_rows * cost.row_bytes for id_, cost in self.costs.items()}
+        full = [
+            min(queue.capacity * each[queue.producer.id], queue.limit_bytes)
+            for queue in self.monitor.queues.values()
+            if queue.capacity is not None
+        ]
+        return int(sum(full)) if full else None
+
     def run(self) -> Simulated:
         """Until every unit has finished."""
         monitor = self.monitor

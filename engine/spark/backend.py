@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import psutil
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
@@ -39,6 +40,10 @@ class Backend(ABC):
     @abstractmethod
     def tasks(self, group: str) -> tuple[int, int]:
         """How many tasks of a group's jobs are done, of how many; (0, 0) where nobody knows."""
+
+    @abstractmethod
+    def cores(self) -> int | None:
+        """How many tasks run at a time; None where nobody knows."""
 
     @abstractmethod
     def cancel(self) -> None:
@@ -79,6 +84,16 @@ class Classic(Backend):
         known = {**self._open, **self._ended}
         return sum(known[number][0] for number in numbers), sum(known[number][1] for number in numbers)
 
+    def cores(self) -> int | None:
+        context: Any = self.session.sparkContext
+        named = cores_of(context.master)
+        if named is not None and context.master != "local[*]":
+            return named
+        executors = context._jsc.sc().getExecutorMemoryStatus().size()
+        if context.getConf().get("spark.default.parallelism") or (named is None and executors < 2):
+            return named  # a person's own number is none of cores, nor is that of a cluster before its executors came
+        return int(context.defaultParallelism)
+
     def cancel(self) -> None:
         self.session.sparkContext.cancelAllJobs()
 
@@ -98,8 +113,22 @@ class Connected(Backend):
     def tasks(self, group: str) -> tuple[int, int]:
         return 0, 0
 
+    def cores(self) -> int | None:
+        return None
+
     def cancel(self) -> None:
         cancel_connected(self.session)
+
+
+def cores_of(master: str) -> int | None:
+    """The cores that a master's name tells of, before Spark is there; None where only the cluster knows."""
+    if master == "local":
+        return 1
+    local = re.fullmatch(r"local\[(\d+|\*)(?:,\s*\d+)?\]", master)
+    if local:
+        return psutil.cpu_count() if local[1] == "*" else int(local[1])
+    cluster = re.fullmatch(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,.*\]", master)
+    return int(cluster[1]) * int(cluster[2]) if cluster else None
 
 
 def backend_of(session: SparkSession) -> Backend:

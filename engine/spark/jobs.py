@@ -112,7 +112,11 @@ def _stage(number: int, data: dict[str, Any] | None) -> dict[str, Any]:
         "name": data["name"].partition(" at ")[0],
         "tasks": data["numTasks"],
         "tasks_done": data["numCompleteTasks"],
+        "tasks_running": data.get("numActiveTasks", 0),
         "status": data["status"].lower(),
+        "started": _seconds(data.get("submissionTime")),
+        "ended": _seconds(data.get("completionTime")),
+        "busy_s": data.get("executorRunTime", 0) / 1000,
     }
 
 
@@ -150,7 +154,7 @@ class JobsTold:
 
 def _shape(event: SparkJob) -> tuple[Any, ...]:
     """What of a job is worth telling again."""
-    return (event.status, *(stage["tasks_done"] for stage in event.stages))
+    return (event.status, *((stage["tasks_done"], stage.get("tasks_running")) for stage in event.stages))
 
 
 def _seconds(moment: str | None) -> float | None:

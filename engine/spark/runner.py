@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 from pyspark.sql import SparkSession
 
 from engine.control import RunControl
@@ -38,7 +37,7 @@ from engine.schedule.log import edge_facts, node_facts
 from engine.schedule.queues import QueueStatistics
 from engine.schedule.settings import ScheduleSettings
 from engine.spark.adbc import databases
-from engine.spark.backend import backend_of
+from engine.spark.backend import backend_of, cores_of
 from engine.spark.counts import NodeRows, PortRows, spread
 from engine.spark.failures import NodeFailed, fragments, reason_of, was_cancelled
 from engine.spark.jobs import JobsTold
@@ -330,13 +329,14 @@ class Run(ABC):
 
     def _facts(self) -> dict[str, Any]:
         """What the run was begun with, for the log."""
-        return {**self.settings.schedule.as_dict(), "cores": psutil.cpu_count()}
+        return {**self.settings.schedule.as_dict(), "cores": cores_of(self.settings.spark.master)}
 
     def _open_spark(self) -> SparkSession:
         begun = time.monotonic()
         self.spark = spark = open_session(replace(self.settings.spark, log=self.folder / "spark.log"))
         seconds = time.monotonic() - begun
-        self.log.add(SparkReady(version=spark.version, master=self.settings.spark.master, seconds=seconds))
+        master, cores = self.settings.spark.master, backend_of(spark).cores()
+        self.log.add(SparkReady(version=spark.version, master=master, seconds=seconds, cores=cores))
         return spark
 
     def _add_refused(self, node: str, total: int, ports: Mapping[str, int]) -> None:

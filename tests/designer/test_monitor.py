@@ -11,29 +11,34 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QFont
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QColor, QFont, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from designer.canvas.scene import Hit
 from designer.canvas.view import CanvasView
+from designer.document.layout import NODE_WIDTH
+from designer.monitor.colours import level_colour
 from designer.monitor.compare import CompareWindow
-from designer.monitor.overlay import fitting, legible, node_texts
+from designer.monitor.overlay import fitting, legible, node_texts, state_colour
 from designer.monitor.panel import PROJECTOR, Panel, panel_kinds
 from designer.monitor.panels.activity import ActivityPanel
 from designer.monitor.panels.decisions import DecisionsPanel
+from designer.monitor.panels.jobs import JobsPanel
 from designer.monitor.panels.memory import MemoryPanel
 from designer.monitor.panels.operators import OperatorsPanel
 from designer.monitor.panels.parallelism import ParallelismPanel
 from designer.monitor.panels.staleness import StalenessPanel
 from designer.monitor.player import Player
+from designer.monitor.scrubber import speed_of
 from designer.monitor.units import bytes_text, count_text, seconds_text
 from designer.session.settings import Settings
 from designer.window.window import MainWindow
-from engine.events import EventLog, QueueSpilled, SparkJob, TableStaleness, UnitFailed
+from engine.control import RunControl, driven
+from engine.events import EventLog, QueueSpilled, SparkJob, SparkReady, TableStaleness, UnitFailed
 from engine.experiments.scheduling import archetype
-from engine.recording import NodeState, State
+from engine.recording import NodeState, QueueState, State
 from engine.schedule.costs import SimulationSettings
 from engine.simulation import launch_simulated
 
@@ -122,6 +127,30 @@ def test_spills_and_the_budget_are_marked(player: Player, runs: dict[str, Path],
     assert panel.budget.isVisible()
     assert panel.budget.value() == 3_000_000
     assert panel.spilled.getData()[0].tolist() == [pytest.approx(lines[39]["time"] - lines[0]["time"])]
+    assert not panel.above.isVisible()
+
+
+def test_a_budget_far_above_the_queues_is_told_at_the_top(
+    player: Player, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    log = tmp_path / "events.jsonl"
+    lines = [json.loads(line) for line in runs["rr"].read_text().splitlines()]
+    full = lines[0]["settings"]["full_bytes"]
+    row_bytes = full / (lines[0]["settings"]["queue_packs"] * lines[0]["settings"]["pack_rows"])
+    assert row_bytes > len(lines[0]["queues"]), "a simulated run tells what its queues hold when they are full"
+    lines[0]["settings"] = {"memory_bytes": 900_000_000_000}
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    panel = shown(MemoryPanel, player, log)
+    assert not panel.budget.isVisible()
+    assert panel.above.isVisible()
+    assert panel.above.toPlainText() == "budget 900 GB, above this picture"
+    assert panel.above.pos().y() == pytest.approx(panel.view.viewRange()[1][1])
+    panel.measure.setCurrentIndex(panel.measure.findData("packs"))
+    player.redraw()
+    assert not panel.above.isVisible(), "a budget is in bytes"
+    panel = shown(MemoryPanel, player, runs["rr"])
+    told = panel.budget.label.format if panel.budget.isVisible() else panel.above.toPlainText()
+    assert told.startswith(f"all queues full: {bytes_text(full)}")
 
 
 def test_the_activity_panel_has_a_bar_for_every_turn(player: Player, runs: dict[str, Path]) -> None:
@@ -210,7 +239,11 @@ def test_parallelism_counts_units_and_spark_jobs(player: Player, runs: dict[str,
     log.write_bytes(runs["rr"].read_bytes())
     zero = logged(log, "run-started")[0]["time"]
     written = EventLog(log)
-    stage = {"stage": 1, "name": "s", "tasks": 2, "tasks_done": 2, "status": "succeeded"}
+    stage = {
+        "stage": 1, "name": "s", "tasks": 2, "tasks_done": 2, "status": "succeeded", "started": zero + 1,
+        "ended": zero + 2, "busy_s": 1.5,
+    }  # fmt: skip
+    written.add(SparkReady(time=zero, version="4", master="local[3]", seconds=0.1, cores=3))
     written.add(
         SparkJob(time=zero + 3, job=1, unit="x", status="succeeded", started=zero + 1, ended=zero + 2, stages=[stage])
     )
@@ -220,9 +253,24 @@ def test_parallelism_counts_units_and_spark_jobs(player: Player, runs: dict[str,
     assert float((units * np.diff(edges)).sum()) == pytest.approx(
         sum(lane.last("active") for lane in player.recording.lanes), rel=1e-3
     )
-    edges, jobs = panel.tasks.getData()
-    assert float((jobs * np.diff(edges)).sum()) == pytest.approx(1.0, rel=1e-3)
+    edges, busy = panel.busy.getData()
+    assert float((busy * np.diff(edges)).sum()) == pytest.approx(1.5, rel=1e-3)
+    assert panel.cores.value() == 3
     assert "Spark jobs, 1 stages" in panel.headline.text()
+    player.seek(1.75)
+    player.redraw()
+    assert "1.1</span>" in panel.headline.text(), "three quarters of the last second at one and a half"
+    assert "of 3 cores busy" in panel.headline.text()
+    jobs = shown(JobsPanel, player, log)
+    assert [(job.number, job.unit, job.begin, job.end) for job in jobs.bars.shown] == [
+        (1, "x", pytest.approx(1.0), pytest.approx(2.0))
+    ]
+    assert jobs.bar_texts(jobs.bars.shown[0]) == ["1 x 2/2", "1  2/2", "1"]
+    assert [jobs.list.topLevelItem(0).text(column) for column in (0, 1, 2, 4)] == ["Job 1", "x", "2/2", "done"]
+    assert [jobs.list.topLevelItem(0).child(0).text(column) for column in (0, 2)] == ["Stage 1", "2/2"]
+    player.seek(0.5)
+    player.redraw()
+    assert jobs.list.topLevelItemCount() == 0, "it had not begun"
 
 
 def test_the_decision_log_tells_why_and_a_click_goes_there(player: Player, runs: dict[str, Path]) -> None:
@@ -236,6 +284,11 @@ def test_the_decision_log_tells_why_and_a_click_goes_there(player: Player, runs:
     zero = logged(runs["mm"], "run-started")[0]["time"]
     assert player.at == pytest.approx(decided[row]["time"] - zero)
     assert not player.following
+    for key, step in ((Qt.Key.Key_Down, 1), (Qt.Key.Key_Down, 2), (Qt.Key.Key_Up, 1), (Qt.Key.Key_Up, 0)):
+        QTest.keyClick(panel.table, key)
+        player.draw_all()
+        assert player.at == pytest.approx(decided[row + step]["time"] - zero), "the keys go there too"
+        assert panel.table.currentIndex().row() == row + step
     ranked = panel.candidates.ranked()
     assert sorted(ranked) == sorted((unit, score) for unit, score in decided[row]["candidates"])
     assert panel.candidates.decision.unit == decided[row]["unit"]
@@ -584,3 +637,257 @@ def test_numbers_are_written_with_their_units() -> None:
     ]
     assert [count_text(value) for value in (0, 9999, 12_345, 1_234_567)] == ["0", "9,999", "12.3 k", "1.23 M"]
     assert [seconds_text(value) for value in (0.5, 12.34, 65, 3723)] == ["0.50 s", "12.3 s", "1:05.0", "1:02:03"]
+
+
+def complaints(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    told: list[tuple[str, str]] = []
+    monkeypatch.setattr(window, "complain", lambda title, text: told.append((title, text)))
+    return told
+
+
+def test_a_log_that_breaks_off_is_replayed_and_said_so_unless_its_run_goes_on(
+    window: MainWindow, runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = complaints(window, monkeypatch)
+    log = tmp_path / "run" / "events.jsonl"
+    log.parent.mkdir()
+
+    def replay(text: bytes) -> list[tuple[str, str]]:
+        told.clear()
+        log.write_bytes(text)
+        window.runs.replay(str(log))
+        assert window.monitor.player is not None
+        window.monitor.player.wait_until_loaded()
+        return list(told)
+
+    text = runs["rr"].read_bytes()
+    endless = b"".join(text.splitlines(keepends=True)[:-1])
+    assert replay(text) == []
+    assert replay(text[:-20]) == [
+        ("The log breaks off", f"{log}: the last line is cut off; the events before it are good")
+    ]
+    assert replay(text[:-20]) != [], "it is told each time it is opened"
+    (title, reason), *more = replay(endless)
+    assert (title, more) == ("The log breaks off", [])
+    assert "the log has no end" in reason
+    with driven(log.parent, RunControl()):  # as a run holds its folder
+        assert replay(text[:-20]) == []
+        assert replay(endless) == []
+        assert window.monitor.player is not None
+        assert window.monitor.player.live
+
+
+def test_a_comparison_tells_of_logs_that_break_off_and_has_the_figures_of_the_others(
+    qapp: QApplication, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    log = tmp_path / "events.jsonl"
+    log.write_bytes(runs["mc"].read_bytes()[:-20])
+    window = CompareWindow([runs["rr"], log], remark="All alike.")
+    try:
+        window.show()
+        for player in window.players:
+            player.wait_until_loaded()
+        window.conductor.redraw()
+        flaw = f"{log}: the last line is cut off; the events before it are good"
+        assert window.remarks.text() == f"All alike.\n{flaw}"
+        assert window.remarks.isVisible()
+        cells = [[window.table.item(row, column).text() for column in range(11)] for row in range(2)]  # type: ignore[union-attr]
+        window.save_html(tmp_path / "report.html")
+    finally:
+        window.close()
+    whole = measured(runs["rr"])
+    assert cells[0] == [
+        logged(runs["rr"], "run-started")[0]["run"], "RR", "done", seconds_text(whole["seconds"]),
+        bytes_text(whole["avg_bytes"]), bytes_text(whole["max_bytes"]), f"{whole['avg_packs']:,.1f}",
+        f"{whole['max_packs']:,}", f"{whole['activations']:,}", "0", "exact",
+    ]  # fmt: skip
+    assert [cells[1][column] for column in (1, 2, 10)] == ["MC", "interrupted", "from snapshots"]
+    assert cells[1][8] == f"{len(logged(runs['mc'], 'unit-activated')):,}"
+    page = (tmp_path / "report.html").read_text()
+    assert flaw in page
+    assert "All alike." in page
+
+
+def test_a_table_has_the_colour_of_its_node_in_every_panel(
+    player: Player, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    log = tmp_path / "events.jsonl"
+    lines = [json.loads(line) for line in runs["rr"].read_text().splitlines()[:40]]
+    tables = [node for node, facts in lines[0]["nodes"].items() if facts["role"] == "target"][::-1]
+    for table in tables:
+        lines.append(TableStaleness(time=lines[-1]["time"], table=table, staleness=1.0).as_dict())
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    stale, active = shown(StalenessPanel, player, log), shown(ActivityPanel, player, log)
+    player.redraw()
+    pens = {table: QColor(stale.curves[table].opts["pen"].color()).name() for table in tables}
+    assert pens == {table: active.colours.unit(table).name() for table in tables}
+    assert len(set(pens.values())) == len(tables)
+
+
+def colours_at(panel: Any, time: float, lane: float) -> list[QColor]:
+    """What is painted at a moment of a lane, within two pixels up and down."""
+    point = panel.plot.mapFromScene(panel.view.mapViewToScene(QPointF(time, lane)))
+    picture = panel.plot.grab().toImage()
+    return [picture.pixelColor(point.x(), point.y() + aside) for aside in range(-2, 3)]
+
+
+def test_a_long_bar_has_an_arrow_and_a_short_one_has_none(
+    player: Player, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    log = tmp_path / "events.jsonl"
+    started = logged(runs["rr"], "run-started")[0]
+    (first, *_), zero = started["units"], started["time"]
+    started["units"] = {first: started["units"][first]}
+    turn = logged(runs["rr"], "unit-activated")[0]
+    turns = [
+        {**turn, "unit": first, "time": zero + end, "seconds": seconds} for end, seconds in ((8.0, 8.0), (9.2, 0.2))
+    ]
+    rest = {"event": "run-finished", "time": zero + 10.0, "status": "done", "seconds": 10.0}
+    log.write_text("".join(json.dumps(line) + "\n" for line in (started, *turns, rest)))
+    panel = shown(ActivityPanel, player, log)
+    bar = panel.colours.unit(first)
+    assert set(map(QColor.name, colours_at(panel, 4.0, 0.2))) == {bar.name()}
+    lightest = max(color.lightness() for color in colours_at(panel, 4.0, 0.0))
+    assert lightest > bar.lightness() + 60, "the shaft of the arrow"
+    assert set(map(QColor.name, colours_at(panel, 9.1, 0.0))) == {bar.name()}, "too short for one"
+
+
+def test_who_zooms_into_one_panel_zooms_into_all(player: Player, runs: dict[str, Path]) -> None:
+    memory, active = shown(MemoryPanel, player, runs["rr"]), shown(ActivityPanel, player, runs["rr"])
+    player.redraw()
+    before = memory.view.viewRange()[0]
+    middle = QPointF(memory.plot.rect().center())
+    wheel = QWheelEvent(
+        middle, memory.plot.mapToGlobal(middle), QPoint(), QPoint(0, 240), Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(memory.plot.viewport(), wheel)
+    player.redraw()
+    zoomed = memory.view.viewRange()[0]
+    assert zoomed[1] - zoomed[0] < before[1] - before[0]
+    assert active.view.viewRange()[0] == pytest.approx(zoomed)
+    assert (active.bars.start, active.bars.stop) == pytest.approx(tuple(zoomed)), "its bars are those of that span"
+    player.span.reset()
+    player.redraw()
+    assert active.view.viewRange()[0] == pytest.approx(before)
+
+
+def test_any_speed_can_be_typed_and_nonsense_changes_nothing(window: MainWindow, runs: dict[str, Path]) -> None:
+    replayed(window, runs)
+    player, scrubber = window.monitor.player, window.monitor.scrubber
+    assert player is not None
+    assert scrubber is not None
+    field = scrubber.speed.lineEdit()
+    assert field is not None
+    for typed, speed, told in (("3.7", 3.7, "3.7 ×"), ("250 x", 250.0, "250 ×"), ("fast", 250.0, "250 ×")):
+        field.selectAll()
+        QTest.keyClicks(field, typed)
+        QTest.keyClick(field, Qt.Key.Key_Return)
+        assert (player.speed, scrubber.speed.currentText()) == (speed, told)
+    scrubber.speed.setCurrentIndex(scrubber.speed.findText("5 ×"))
+    scrubber.speed.activated.emit(scrubber.speed.currentIndex())
+    assert player.speed == 5.0
+    assert [speed_of(text) for text in ("0,5 ×", "0", "-1", "inf", "nan", "")] == [0.5, None, None, None, None, None]
+    player.set_speed(42.0)
+    field.clearFocus()
+    assert scrubber.speed.currentText() == "42 ×", "whoever sets it"
+
+
+def test_the_designer_opens_a_log_with_room_for_its_panels_and_plays_it(
+    qapp: QApplication, runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from designer import app
+
+    seen: list[tuple[float, float, int]] = []
+
+    class Application:
+        def exec(self) -> int:
+            window = next(one for one in QApplication.topLevelWidgets() if isinstance(one, MainWindow))
+            player = window.monitor.player
+            assert player is not None
+            for _ in range(5):
+                QApplication.processEvents()
+            player.wait_until_loaded()
+            for _ in range(5):
+                QApplication.processEvents()
+            height = min(window.docks[name].height() for name in ("memory", "activity"))
+            seen.append((height / window.height(), player.speed, player.playing))
+            window.close()
+            window.deleteLater()
+            return 0
+
+    monkeypatch.setattr(app, "make_application", lambda arguments: Application())
+    monkeypatch.setattr(app, "ENGINE_AFTER_MS", 10**8)
+    assert app.main(["--replay", str(runs["rr"]), "--speed", "0.01"]) == 0
+    (share, speed, playing) = seen[0]
+    assert share >= 1 / 3
+    assert (speed, playing) == (0.01, 1)
+
+
+def test_an_edge_tells_what_its_queue_holds(window: MainWindow, runs: dict[str, Path]) -> None:
+    view = replayed(window, runs)
+    overlay, player = window.monitor.overlay, window.monitor.player
+    assert overlay is not None
+    assert player is not None
+    fullest = max(logged(runs["rr"], "queue-snapshot"), key=lambda one: sum(held[2] for held in one["queues"].values()))
+    player.seek(fullest["time"] - logged(runs["rr"], "run-started")[0]["time"] + 1e-4)
+    queue, (packs, rows, size) = max(fullest["queues"].items(), key=lambda entry: entry[1][0])
+    bar = overlay.bars[queue]
+    told = overlay.tell(Hit("edge", bar.edge))
+    assert f"{packs:,} of {bar.queue.capacity:,} packs: {packs / (bar.queue.capacity or 1) * 100:.0f} % full" in told
+    assert f"{rows:,} rows" in told
+    assert bytes_text(size) in told
+    whole = sum(held[2] for held in fullest["queues"].values())
+    assert f"{size / whole * 100:.0f} % of what all queues hold" in told
+    bar.show_queue(QueueState(3, 5, 7, None))
+    assert "3 packs, staged on disk" in overlay.tell(Hit("edge", bar.edge))
+    del overlay.bars[queue]
+    assert "no queue: both ends are in the same unit" in overlay.tell(Hit("edge", bar.edge))
+    view.canvas.removeItem(bar)
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_node_is_painted_in_the_colour_of_its_state(window: MainWindow, runs: dict[str, Path], state: State) -> None:
+    view = replayed(window, runs)
+    overlay = window.monitor.overlay
+    assert overlay is not None
+    item = next(iter(view.canvas.nodes.values()))
+    overlay.nodes[item.id] = NodeState(state, 1, 1, "exact", None)
+    overlay.narrow = None
+    view.zoom_to(1.0)
+    view.centerOn(item.frame().center())
+    view.canvas.update()
+    QApplication.processEvents()
+    picture = view.viewport().grab().toImage()
+    badge = view.mapFromScene(item.mapToScene(QPointF(NODE_WIDTH - 34 - 5, 1)))
+    assert picture.pixelColor(badge).name() == state_colour(state).name()
+    assert len({state_colour(one).name() for one in State}) == len(State)
+
+
+@pytest.mark.parametrize(("packs", "level"), [(60, "green"), (61, "yellow"), (85, "yellow"), (86, "red"), (140, "red")])
+def test_a_queue_is_painted_in_the_colour_of_its_filling(
+    window: MainWindow, runs: dict[str, Path], packs: int, level: str
+) -> None:
+    view = replayed(window, runs)
+    overlay = window.monitor.overlay
+    assert overlay is not None
+    bar = max(overlay.bars.values(), key=lambda one: one.width)
+    view.zoom_to(1.0)
+    view.centerOn(bar.pos())
+    bar.show_queue(QueueState(packs, 10, 10, 100))
+    QApplication.processEvents()
+    picture = view.viewport().grab().toImage()
+    colors = []
+    for part in (0.2, 0.5, 0.75):
+        at = view.mapFromScene(bar.pos() + QPointF((part - 0.5) * bar.width, 0))
+        colors.append(picture.pixelColor(at).name())
+    expected = level_colour(level).name()
+    assert colors[:2] == [expected, expected]
+    assert (colors[2] == expected) == (packs > 75), "it is as long as the queue is full"
+
+
+def test_a_fused_node_says_how_many_of_its_tasks_are_done(qapp: QApplication) -> None:
+    running = NodeState(State.RUNNING, None, None, "fused", None, progress=0.4)
+    assert node_texts(running) == ["fused · 40 % of its tasks", "fused · 40 %", "40 %"]
+    assert node_texts(NodeState(State.FINISHED, None, None, "fused", None)) == ["fused"]
+    assert node_texts(NodeState(State.RUNNING, None, None, None, None, progress=0.4)) == []

@@ -5,18 +5,26 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QToolButton
 
 from designer.document import changes
 from designer.document.document import Document
 from designer.run.packs import queue_of
 from designer.run.presets import Presets
 from designer.window.window import MainWindow
+from engine.control import is_alive
 from engine.events import LogReader, RunFinished, RunPaused, UnitDecided
 from engine.model.file import load
 from engine.model.workflow import Workflow
+from engine.request import RunRequest
 from engine.store import MetadataStore
 from tests.designer.conftest import opened
 from tests.designer.examples import FIG1, small
@@ -168,7 +176,7 @@ def test_a_run_is_paused_stepped_resumed_and_is_in_the_list_of_runs(fig1: MainWi
 def test_all_policies_run_one_after_the_other_and_are_compared(fig1: MainWindow) -> None:
     window = fig1
     compared: list[list[str]] = []
-    window.runs.compare_asked.connect(compared.append)
+    window.runs.compare_asked.connect(lambda logs, remark: compared.append(logs))
     window.driver.bar.backend.setCurrentText("simulated")
     window.run("run.policies")
     until(lambda: bool(compared), 90)
@@ -209,6 +217,127 @@ def test_a_run_of_another_process_is_followed_and_driven(fig1: MainWindow, tmp_p
     window.run("run.resume")
     until(lambda: window.runs.state == "done", 60)
     run.end()
+
+
+@pytest.mark.slow
+def test_a_run_of_a_process_of_its_own_is_followed_driven_and_missed_when_it_is_killed(
+    fig1: MainWindow, tmp_path: Path
+) -> None:
+    window, folder = fig1, tmp_path / "run"
+    command = [sys.executable, "-m", "engine", "run", str(FIG1), "--backend", "simulated", "--policy", "mm",
+               "--paused", "--run-dir", str(folder)]  # fmt: skip
+    run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: (folder / "events.jsonl").exists() and is_alive(folder), 60)
+        window.driver.open_log(str(folder), watch=True)
+        until(lambda: window.runs.state == "paused", 20)
+        window.run("run.step")
+        until(lambda: count(window, UnitDecided) == 1, 60)
+        assert not window.runs.is_ours
+        run.kill()
+        run.wait(20)
+        until(lambda: window.runs.state == "interrupted", 20)
+        player = window.monitor.player
+        assert player is not None
+        assert player.recording is not None
+        until(lambda: player.recording is not None and player.recording.over, 5)
+        assert "the log has no end" in str(player.recording.flaw)
+    finally:
+        run.kill()
+        run.wait(20)
+
+
+def test_a_run_is_cancelled_from_the_run_bar(fig1: MainWindow) -> None:
+    window = fig1
+    window.driver.bar.choose("Classroom RR")
+    window.driver.bar.more.fields["lasts_seconds"].setText("600")
+    window.run("run.run")
+    until(lambda: window.runs.state == "running" and bool(window.runs.facts), 60)
+    button = window.driver.bar.widgetForAction(window.actions_["run.cancel"])
+    assert isinstance(button, QToolButton)
+    assert button.isEnabled()
+    button.click()
+    until(lambda: window.runs.state == "cancelled", 20)
+    last = list(LogReader(Path(str(window.runs.log_path))))[-1]
+    assert isinstance(last, RunFinished)
+    assert last.status == "cancelled"
+    assert not window.actions_["run.cancel"].isEnabled()
+
+
+def test_what_is_typed_into_the_settings_is_what_the_engine_takes(window: MainWindow) -> None:
+    bar = window.driver.bar
+    bar.choose("Low memory")
+    bar.more.show()
+    typed = {"master": "local[3]", "theta": "4", "queue_packs": "33", "pack_rows": "1234", "slot_ms": "12.5"}
+    for name, text in typed.items():
+        field = bar.more.fields[name]
+        field.clear()
+        QTest.keyClicks(field, text)
+        QTest.keyClick(field, Qt.Key.Key_Return)
+    QTest.keyClicks(bar.more.fields["theta"], "x")
+    bar.more.hide()
+    settings = bar.settings()
+    assert {name: settings[name] for name in typed} == {
+        "master": "local[3]", "theta": 4, "queue_packs": 33, "pack_rows": 1234, "slot_ms": 12.5,
+    }  # fmt: skip
+    request = RunRequest.from_plain(settings)
+    assert (request.master, request.theta, request.queue_packs, request.pack_rows) == ("local[3]", 4, 33, 1234)
+    assert bar.preset.currentText() == ""
+
+
+def test_all_policies_are_those_of_the_bar_and_fused_runs_are_compared_with_queues(
+    fig1: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, driver = fig1, fig1.driver
+    asked: list[dict[str, Any]] = []
+    compared: list[tuple[list[str], str]] = []
+
+    def run(editor: object, settings: dict[str, Any], parameters: object) -> None:
+        asked.append(settings)
+        window.runs.log_path = f"{settings['policy']}.jsonl"
+        driver._ended("done")
+
+    monkeypatch.setattr(window.runs, "run", run)
+    monkeypatch.setattr(window.monitor, "compare", lambda logs, remark: None)
+    window.runs.compare_asked.disconnect()
+    window.runs.compare_asked.connect(lambda logs, remark: compared.append((logs, remark)))
+    driver.bar.policy.addItem("of_a_plugin")
+    driver.bar.choose("Fast")
+    window.run("run.policies")
+    until(lambda: bool(compared), 5)
+    assert [settings["policy"] for settings in asked] == ["rr", "mc", "mm", "mixed", "of_a_plugin"]
+    assert {settings["granularity"] for settings in asked} == {"operator"}
+    assert compared[0][0] == [f"{settings['policy']}.jsonl" for settings in asked]
+    assert "granularity operator" in compared[0][1]
+    driver.bar.granularity.setCurrentText("tree")
+    window.run("run.policies")
+    until(lambda: len(compared) == 2, 5)
+    assert asked[-1]["granularity"] == "tree"
+    assert compared[1][1] == ""
+
+
+def test_a_damaged_line_in_a_log_that_is_followed_does_not_hide_what_comes_after_it(
+    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(window, "complain", lambda title, text: told.append(text))
+    log = tmp_path / "events.jsonl"
+    first = {
+        "event": "run-started", "time": 1.0, "run": "r", "workflow": "w", "file": None, "content_hash": "",
+        "policy": "rr", "granularity": "operator", "backend": "spark", "master": None, "nodes": {}, "edges": [],
+        "units": {},
+    }  # fmt: skip
+    last = {"event": "run-finished", "time": 2.0, "status": "done", "seconds": 1.0}
+    lines = [json.dumps(event, separators=(",", ":")) for event in (first, last)]
+    log.write_text(f'{lines[0]}\n{{"event":"run-pau\n{lines[1]}\n')
+    window.runs.attach(str(log))
+    window.runs.look()
+    assert window.runs.state == "done"
+    assert window.runs.run_id == "r"
+    assert "a line of the log is damaged" in window.statusBar().currentMessage()
+    assert window.monitor.player is not None
+    window.monitor.player.wait_until_loaded()
+    assert told == [f"{log}: line 2 is damaged; the events before it are good"]
 
 
 def test_the_queue_of_an_edge_is_known_from_the_log() -> None:

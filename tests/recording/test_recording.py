@@ -6,13 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.events import Event, event_from
+from engine.events import Event, SparkJob, event_from
 from engine.recording import RunRecording, State
+from engine.recording.bottleneck import bottleneck
 from engine.recording.compare import Comparison
+from engine.recording.jobs import JobSeries, tasks
+from engine.recording.palette import colour
 from engine.recording.series import figures, staleness
 
 UNITS = ("a", "b", "c")
@@ -414,3 +418,189 @@ def test_the_report_calls_units_by_their_titles(tmp_path: Path) -> None:
     page = Comparison.of([recording]).html()
     assert all(f">{title}<" in page for title in recording.titles())
     assert ">from snapshots<" in page
+
+
+def test_a_log_that_breaks_off_says_so_once_the_run_is_over(tmp_path: Path) -> None:
+    log = tmp_path / "events.jsonl"
+    whole = lines(
+        [
+            begun(),
+            {"event": "unit-started", "time": 1001.0, "unit": "a"},
+            {"event": "run-finished", "time": 1002.0, "status": "done", "seconds": 2.0},
+        ]
+    )
+    endless = whole[: whole.rindex(b"\n", 0, -1) + 1]
+
+    def told(text: bytes, over: bool) -> tuple[str | None, str]:
+        log.write_bytes(text)
+        recording = RunRecording.load(log)
+        recording.over = over
+        return recording.flaw, recording.status
+
+    assert told(whole, True) == (None, "done")
+    assert told(whole[:-10], True) == (f"{log}: the last line is cut off; the events before it are good", "interrupted")
+    assert told(endless, True) == (
+        f"{log}: the log has no end: the run was killed, or the log was cut off",
+        "interrupted",
+    )
+    assert told(whole[:-10], False) == (None, "running"), "the rest of the line is on its way"
+    assert told(endless, False) == (None, "running")
+    assert told(lines([begun(granularity="streaming")]), True)[0] is None, "a warehouse may go on for ever"
+
+
+def test_a_node_has_one_colour_at_each_granularity_and_in_the_report(tmp_path: Path) -> None:
+    ids = [f"n{number}" for number in range(12)]
+    nodes = {id_: {"title": id_, "role": "activity"} for id_ in ids}
+    turn = {"event": "unit-activated", "time": 1002.0, "activation": 1, "unit": "n11", "seconds": 1.0}
+
+    def recorded(units: dict[str, list[str]], *more: dict[str, Any]) -> RunRecording:
+        log = tmp_path / "events.jsonl"
+        facts = {unit: {"nodes": members} for unit, members in units.items()}
+        log.write_bytes(lines([begun(nodes=nodes, units=facts, queues={}), *more]))
+        return RunRecording.load(log)
+
+    single = recorded({id_: [id_] for id_ in reversed(ids)}, turn)
+    fused = recorded({"whole": ids[:4], "n11": ids[4:]})
+    assert single.places()["n3"] == fused.places()["whole"] == 3
+    assert single.places()["n11"] == fused.places()["n11"] == 11
+    stale = recorded({}, {"event": "table-staleness", "time": 1001.0, "table": "n11", "staleness": 1.0})
+    assert stale.places()["n11"] == 11, "a table is as its node"
+    assert colour(11) != colour(1), "the second round is not the first"
+    page = Comparison.of([single]).html()
+    assert f'fill="{colour(11)}"' in page
+    assert f'fill="{colour(1)}"' not in page
+
+
+def test_of_several_nodes_in_a_unit_those_are_counted_by_which_rows_come_and_go() -> None:
+    recording = RunRecording(Path("log"))
+    ids = ("a", "b", "c", "d")
+    queues = {
+        "a > u": {"producer": "a", "consumer": "u", "capacity_packs": 4, "link": ["a", "out", "b", "in"]},
+        "u > d": {"producer": "u", "consumer": "d", "capacity_packs": 4, "link": ["c", "out", "d", "in"]},
+    }
+    units = {"a": {"nodes": ["a"]}, "u": {"nodes": ["b", "c"]}, "d": {"nodes": ["d"]}}
+    turn = {
+        "activation": 1,
+        "unit": "u",
+        "step": "process",
+        "packs_in": 1,
+        "rows_in": 70,
+        "packs_out": 1,
+        "rows_out": 50,
+    }
+    first = begun(nodes={id_: {"role": "activity"} for id_ in ids}, units=units, queues=queues)
+    recording.feed(lines([first, {"event": "unit-activated", "time": 1001.0, **turn, "seconds": 1.0}]))
+    nodes = recording.state().nodes
+    assert (nodes["b"].rows_in, nodes["b"].rows_out, nodes["b"].count) == (70, None, "fused")
+    assert (nodes["c"].rows_in, nodes["c"].rows_out, nodes["c"].count) == (None, 50, "fused")
+    assert (nodes["a"].rows_out, nodes["a"].count) == (None, None), "it had no turn"
+
+
+def test_a_fused_unit_tells_its_tasks_while_it_runs_and_its_rows_once_they_are_written() -> None:
+    recording = RunRecording(Path("log"))
+    nodes = {"a": {"role": "source"}, "b": {"role": "activity"}, "c": {"role": "target"}}
+    recording.feed(lines([
+        begun(granularity="fused", queues={}, nodes=nodes, units={"c": {"nodes": ["a", "b", "c"], "reads": []}}),
+        {"event": "unit-started", "time": 1001.0, "unit": "c"},
+        {"event": "unit-progress", "time": 1002.0, "unit": "c", "tasks_done": 3, "tasks_total": 12},
+        {"event": "unit-finished", "time": 1004.0, "unit": "c", "seconds": 3.0, "rows": 77},
+    ]))  # fmt: skip
+    before, during, after = (recording.state(at).nodes for at in (0.5, 2.5, 4.0))
+    assert {node.count for node in before.values()} == {None}
+    assert {(node.count, node.progress, node.rows_out) for node in during.values()} == {("fused", 0.25, None)}
+    assert (after["c"].rows_in, after["c"].rows_out, after["c"].count) == (77, 77, "exact")
+    assert (after["b"].rows_out, after["b"].count, after["b"].progress) == (None, "fused", None)
+
+
+def test_the_bottleneck_is_where_rows_pile_up_else_the_busiest_unit() -> None:
+    def narrow(held: dict[str, list[int]], *more: dict[str, Any]) -> str | None:
+        recording = RunRecording(Path("log"))
+        turns = [
+            {"event": "unit-activated", "time": 1001.0, "unit": unit, "activation": 1, "seconds": seconds, "rows_in": 1}
+            for unit, seconds in (("a", 0.3), ("b", 0.1), ("c", 0.2))
+        ]
+        shot = {"event": "queue-snapshot", "time": 1001.0, "queues": held}
+        recording.feed(lines([begun(), *turns, shot, *more]))
+        return bottleneck(recording, recording.state())
+
+    assert narrow({"a > b": [4, 40, 400]}) == "b", "its queue is full and there is room behind it"
+    assert narrow({"a > b": [4, 40, 400], "b > c": [2, 20, 200]}) == "c", "b cannot go on because of c"
+    assert narrow({"a > b": [2, 20, 200]}) == "a", "nothing piles up: the busiest"
+    failed = {"event": "unit-failed", "time": 1001.5, "unit": "a", "node": "a", "reason": "no"}
+    assert narrow({}, failed) == "c", "a is none any more"
+    assert narrow({}, {"event": "run-finished", "time": 1002.0, "status": "done", "seconds": 2.0}) is None
+
+
+def stage(number: int, begin: float, end: float | None, busy: float, running: int = 0) -> dict[str, Any]:
+    ended = None if end is None else 1000.0 + end
+    return {"stage": number, "name": "s", "tasks": 4, "tasks_done": 4 if end else 1, "tasks_running": running,
+            "status": "x", "started": 1000.0 + begin, "ended": ended, "busy_s": busy}  # fmt: skip
+
+
+def job(number: int, told: float, begin: float, end: float | None, *stages: dict[str, Any]) -> dict[str, Any]:
+    return {"event": "spark-job", "time": 1000.0 + told, "job": number, "unit": "a", "stages": list(stages),
+            "status": "running" if end is None else "succeeded", "started": 1000.0 + begin,
+            "ended": None if end is None else 1000.0 + end}  # fmt: skip
+
+
+def test_the_cores_that_tasks_kept_busy_are_those_of_their_stages() -> None:
+    recording = RunRecording(Path("log"))
+    shared = stage(1, 1.0, 3.0, 3.0)
+    recording.feed(lines([
+        begun(),
+        job(0, 1.5, 1.0, None, stage(1, 1.0, None, 0.0, running=2)),
+        job(0, 4.0, 1.0, 3.0, shared),
+        job(1, 4.0, 2.0, 4.0, shared, stage(2, 3.0, 4.0, 0.5)),
+    ]))  # fmt: skip
+    series = JobSeries()
+    series.read(recording)
+    edges = np.linspace(0.0, 5.0, 51)
+    busy = series.busy(edges, recording.end)
+    assert busy is not None
+    assert float((busy * np.diff(edges)).sum()) == pytest.approx(3.5), "a stage that two jobs share counts once"
+    assert busy[5] == 0
+    assert busy[15] == pytest.approx(1.5)
+    assert busy[35] == pytest.approx(0.5)
+    assert [one.lane for one in series.jobs] == [0, 1], "they ran at the same time"
+    skipped = {**stage(4, 1.0, None, 0.0), "status": "skipped"}
+    both = event_from(job(9, 1.0, 1.0, 2.0, shared, skipped))
+    assert isinstance(both, SparkJob)
+    assert tasks(both) == (4, 4), "a stage that was skipped has no tasks to do"
+    assert [tasks(event) for event in (series.jobs[0].at(2.0), series.jobs[0].at(3.0)) if event] == [(1, 4), (4, 4)]
+    recording.feed(lines([job(2, 5.0, 4.5, None, stage(3, 4.5, None, 0.0, running=2)), begun(resumed=True, time=1006.0),
+                          job(0, 7.0, 6.5, 7.0, stage(1, 6.5, 7.0, 1.0))]))  # fmt: skip
+    series.read(recording)
+    assert [one.number for one in series.jobs] == [0, 1, 2, 0], "another JVM counts anew"
+
+
+def test_a_job_under_way_keeps_as_many_cores_as_tasks_were_seen() -> None:
+    recording = RunRecording(Path("log"))
+    told = [(1.5, 2), (2.0, 1)]
+    recording.feed(lines([begun(), *(job(0, at, 1.0, None, stage(1, 1.0, None, 0.0, seen)) for at, seen in told)]))
+    recording.feed(lines([{"event": "unit-started", "time": 1003.0, "unit": "a"}]))
+    series = JobSeries()
+    series.read(recording)
+    busy = series.busy(np.array([0.0, 1.0, 2.0, 3.0, 4.0]), recording.end)
+    assert busy is not None
+    assert busy.tolist() == pytest.approx([0.0, 2.0, 1.0, 0.0])
+
+
+def test_the_cores_of_a_run_are_those_that_spark_has() -> None:
+    recording = RunRecording(Path("log"))
+    recording.feed(lines([begun(settings={"cores": 8})]))
+    assert recording.cores == 8
+    recording.feed(
+        lines(
+            [
+                {
+                    "event": "spark-ready",
+                    "time": 1001.0,
+                    "version": "4",
+                    "master": "spark://x",
+                    "seconds": 1.0,
+                    "cores": 3,
+                }
+            ]
+        )
+    )
+    assert recording.cores == 3

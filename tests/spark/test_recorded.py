@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
@@ -13,8 +14,10 @@ from engine.model.file import WorkflowFile
 from engine.model.workflow import Workflow
 from engine.operators import catalogue
 from engine.recording import RunRecording, State
+from engine.recording.jobs import JobSeries
 from engine.recording.series import figures, largest
 from engine.request import RunRequest
+from engine.spark.backend import cores_of
 from engine.spark.session import lent
 
 
@@ -66,3 +69,14 @@ def test_a_run_on_spark_is_recorded_as_its_summary_says(spark: SparkSession, tpc
     assert recording.state(middle - recording.begin).units["rich"].rows_in == taken
     assert recording.jobs
     assert all(job.status == "succeeded" for job in recording.jobs.values())
+    assert recording.cores == spark.sparkContext.defaultParallelism
+    series = JobSeries()
+    series.read(recording)
+    busy = series.busy(np.array([0.0, recording.end]), recording.end)
+    assert busy is not None
+    assert 0 < float(busy[0]) <= spark.sparkContext.defaultParallelism
+
+
+def test_the_cores_of_a_master_are_told_by_its_name() -> None:
+    named = {"local": 1, "local[3]": 3, "local[2, 5]": 2, "local-cluster[2,4,1024]": 8, "spark://host:7077": None}
+    assert {master: cores_of(master) for master in named} == named

@@ -168,7 +168,7 @@ class DecisionsPanel(Panel):
     name = "decisions"
     title = "Decisions"
     order = 60
-    what = "Every decision with its candidates and their scores; click one to go to its moment"
+    what = "Every decision with its candidates and their scores; a click or the arrow keys go to its moment"
 
     def __init__(self, player: Player) -> None:
         super().__init__(player)
@@ -191,7 +191,7 @@ class DecisionsPanel(Panel):
         split.setSizes([560, 360])
         self.body.addWidget(split, 1)
         self.table.clicked.connect(self._go)
-        self.table.selectionModel().currentChanged.connect(lambda now, _: self._tell(now.row()))
+        self.table.selectionModel().currentChanged.connect(self._moved)
         self._placing = False
         self.restyle()
 
@@ -216,7 +216,12 @@ class DecisionsPanel(Panel):
         self.model.show_recording(recording)
         number = recording.decision_at(self.player.at)
         self.headline_of((f"{max(number + 1, 0):,}", tr("of {0} decisions", f"{self.model.count:,}")))
-        if number != self.table.currentIndex().row() and not self._placing:
+        current = self.table.currentIndex().row()
+        if current >= 0 and not self.player.following and number >= 0:
+            times = recording.decisions["time"]
+            if current < len(times) and times[current] == times[number]:
+                number = current  # of several at one moment the person has chosen one
+        if number != current and not self._placing:
             self._placing = True
             if number >= 0:
                 self.table.setCurrentIndex(self.model.index(number, 0))
@@ -232,7 +237,14 @@ class DecisionsPanel(Panel):
         if 0 <= number < self.model.count:
             self.candidates.show_decision(self.model.read(number))
 
-    def _go(self, index: QModelIndex) -> None:
+    def _moved(self, now: Index, before: Index) -> None:
+        """Another decision is in front: by the keys or a click, or because the timeline moved."""
+        if self._placing or not now.isValid():
+            self._tell(now.row())
+        else:
+            self._go(now)
+
+    def _go(self, index: Index) -> None:
         recording = self.recording
         if recording is not None:
             self._placing = True

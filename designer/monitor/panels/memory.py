@@ -19,6 +19,7 @@ from engine.recording.series import MEASURES, Figures, Memory, figures, memory, 
 
 SHOWN = 7  # queues with a colour of their own, four for the back row; the others are one
 OTHERS = "others"
+NEAR = 3  # times what is drawn: up to there a budget is a line of the picture
 STYLES = ("stacked", "lines", "total")
 
 
@@ -48,7 +49,9 @@ class MemoryPanel(TimePlot):
         self.spilled.setZValue(40)
         self.budget = pg.InfiniteLine(angle=0, label="", labelOpts={"position": 0.02, "anchors": [(0, 1), (0, 1)]})
         self.budget.setZValue(35)
-        for item in (self.total, self.disk, self.spilled, self.budget):
+        self.above = pg.TextItem(anchor=(0, 0))  # of a budget that is far above what is drawn
+        self.above.setZValue(36)
+        for item in (self.total, self.disk, self.spilled, self.budget, self.above):
             self.plot.addItem(item, ignoreBounds=True)
         self._named: list[str] = []
         self.restyle()
@@ -84,6 +87,8 @@ class MemoryPanel(TimePlot):
         self.budget.setPen(self.pen(colors.error, 1.4, Qt.PenStyle.DashLine))
         self.budget.label.setColor(colors.error)
         self.budget.label.setFont(self.font_of(12))
+        self.above.setColor(colors.error)
+        self.above.setFont(self.font_of(12))
         self.spilled.setBrush(colors.error)
         self.spilled.setPen(pg.mkPen(colors.base, width=1))
         self.spilled.setSize(12 * self.scale)
@@ -128,6 +133,7 @@ class MemoryPanel(TimePlot):
         top = self._draw_budget(recording, measure, top)
         self._draw_spills(recording, found)
         self.set_top(top)
+        self.above.setPos(start, self.view.viewRange()[1][1])
         self._facts = figures(recording)
 
     def _draw_figures(self, recording: Any, measure: str) -> None:
@@ -201,14 +207,26 @@ class MemoryPanel(TimePlot):
         self.key_of(*((faint if name == OTHERS else self.colours.queue(name), self.queue_text(name)) for name in named))
 
     def _draw_budget(self, recording: Any, measure: str, top: float) -> float:
-        budget = recording.budget_bytes if measure == "bytes" else None
-        near = budget is not None and budget < max(top, 1) * 3
+        """What all packs may take, or all queues when they are full: a line, or a note where that is far above."""
+        limit, text = self._limit(recording) if measure == "bytes" else (None, "")
+        near = limit is not None and limit < max(top, self.least_top, 1) * NEAR
         self.budget.setVisible(near)
-        if near and budget is not None:
-            self.budget.setValue(budget)
-            self.budget.label.setFormat(tr("budget {0}", measure_text("bytes", budget)))
-            return max(top, budget)
-        return top
+        self.above.setVisible(limit is not None and not near)
+        if limit is None:
+            return top
+        if not near:
+            self.above.setText(tr("{0}, above this picture", text))
+            return top
+        self.budget.setValue(limit)
+        self.budget.label.setFormat(text)
+        return max(top, limit)
+
+    def _limit(self, recording: Any) -> tuple[int | None, str]:
+        if recording.budget_bytes is not None:
+            return recording.budget_bytes, tr("budget {0}", measure_text("bytes", recording.budget_bytes))
+        if recording.full_bytes is not None:
+            return recording.full_bytes, tr("all queues full: {0}", measure_text("bytes", recording.full_bytes))
+        return None, ""
 
     def _draw_spills(self, recording: Any, found: Memory) -> None:
         self.spilled.setVisible(bool(recording.spills))

@@ -8,7 +8,6 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
 
-from designer.monitor.colours import colour
 from designer.monitor.player import Player
 from designer.monitor.plot import TimePlot
 from designer.monitor.units import seconds_text
@@ -56,8 +55,8 @@ class StalenessPanel(TimePlot):
         self.say("")
         top = 0.0
         entries, late, worst = [], 0, ("", 0.0)
-        for number, (table, (times, values)) in enumerate(found.items()):
-            color = colour(number)
+        for table, (times, values) in found.items():
+            color = self.colours.unit(table)
             curve = self.curves.get(table)
             if curve is None:
                 curve = self.curves[table] = pg.PlotCurveItem(antialias=True)

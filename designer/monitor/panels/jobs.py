@@ -1,0 +1,191 @@
+"""Spark's jobs over time, each with its unit and its stages: how many of their tasks are done."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any
+
+import pyqtgraph as pg
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QPainter
+from PySide6.QtWidgets import QHeaderView, QSplitter, QStyleOptionGraphicsItem, QTreeWidget, QTreeWidgetItem, QWidget
+
+from designer.monitor.player import Player
+from designer.monitor.plot import TimePlot
+from designer.monitor.units import seconds_text
+from designer.text import tr
+from designer.theme.theme import theme
+from engine.events import SparkJob
+from engine.recording import RunRecording
+from engine.recording.jobs import Job, JobSeries, tasks
+
+BAR = 0.7  # of a lane's height
+PALE = 140  # lightness of a bar from which on its letters are dark
+LISTED = 40  # jobs: the last ones that had begun by the moment
+STATES = {
+    "running": "running", "active": "running", "pending": "waiting", "succeeded": "done", "complete": "done",
+    "failed": "failed", "skipped": "skipped", "unknown": "unknown",
+}  # fmt: skip
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+class JobBars(pg.GraphicsObject):
+    """A bar for each job, in the colour of its unit; jobs that run at the same time stand below each other."""
+
+    def __init__(self, panel: JobsPanel) -> None:
+        super().__init__()
+        self.panel = panel
+        self.shown: list[Job] = []
+        self.end = 0.0  # of those that have not ended
+
+    def show_jobs(self, jobs: list[Job], end: float) -> None:
+        """What is to be seen."""
+        self.shown, self.end = jobs, end
+        self.prepareGeometryChange()
+        self.update()
+
+    def boundingRect(self) -> QRectF:
+        view = self.getViewBox()
+        return QRectF(view.viewRect()) if view is not None else QRectF()
+
+    def viewRangeChanged(self) -> None:
+        self.prepareGeometryChange()
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        place = painter.transform()
+        painter.save()
+        painter.resetTransform()
+        height = abs(place.m22()) * BAR
+        font = self.panel.font_of(11)
+        painter.setFont(font)
+        metrics = QFontMetrics(font)
+        painted: dict[int, float] = {}  # lane → how far to the right
+        for job in self.shown:
+            left = place.map(QPointF(job.begin, 0)).x()
+            right = place.map(QPointF(self.end if job.end is None else job.end, 0)).x()
+            if right < painted.get(job.lane, -1.0) + 0.5:
+                continue  # too many in one pixel
+            painted[job.lane] = max(right, left + 1.0)
+            top = place.map(QPointF(0, job.lane)).y() - height / 2
+            frame = QRectF(left, top, max(right - left - 0.5, 1.0), height)
+            failed = job.told[-1][1].status == "failed"
+            color = theme().error if failed else self.panel.colours.unit(job.unit)
+            painter.fillRect(frame, color)
+            texts = [text for text in self.panel.bar_texts(job) if metrics.horizontalAdvance(text) + 8 <= frame.width()]
+            if height >= metrics.height() and texts:
+                painter.setPen(QColor(Qt.GlobalColor.white if color.lightness() < PALE else Qt.GlobalColor.black))
+                painter.drawText(frame.adjusted(4, 0, -2, 0), int(Qt.AlignmentFlag.AlignVCenter), texts[0])
+        painter.restore()
+
+
+class JobsPanel(TimePlot):
+    """Which jobs Spark ran, when and for whom; beside them their stages at the moment that is shown."""
+
+    name = "jobs"
+    title = "Spark jobs"
+    order = 55
+    what = "Every job of Spark with its unit and its stages, and how many of their tasks are done"
+
+    def __init__(self, player: Player) -> None:
+        self.series = JobSeries()
+        self._listed: tuple[object, ...] = ()
+        super().__init__(player)
+        self.bars = JobBars(self)
+        self.plot.addItem(self.bars, ignoreBounds=True)
+        self.view.invertY(True)
+        self.item.getAxis("left").setTicks([[]])
+        self.list = QTreeWidget()
+        self.list.setHeaderLabels([tr("Job, stage"), tr("Unit"), tr("Tasks"), tr("Time"), tr("State")])
+        self.list.setAccessibleName(tr("Spark jobs and their stages"))
+        self.list.setUniformRowHeights(True)
+        self.list.setIndentation(14)
+        self.list.header().setStretchLastSection(False)
+        self.list.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self.list.header().setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
+        split = QSplitter(Qt.Orientation.Horizontal)
+        self.body.removeWidget(self.plot)
+        split.addWidget(self.plot)
+        split.addWidget(self.list)
+        split.setStretchFactor(0, 3)
+        split.setStretchFactor(1, 2)
+        split.setSizes([560, 380])
+        self.body.addWidget(split, 1)
+        self.restyle()
+
+    def begin(self) -> None:
+        self.series = JobSeries()
+        self._listed = ()
+        self.list.clear()
+
+    def restyle(self) -> None:
+        super().restyle()
+        if hasattr(self, "list"):
+            self.list.setFont(self.font_of(13))
+            self.list.header().setFont(self.font_of(12))
+        self.name_axis("left", tr("jobs at a time"))
+        self._listed = ()
+
+    def draw_plot(self, recording: RunRecording, start: float, stop: float) -> None:
+        series = self.series
+        series.read(recording)
+        if not self.same(recording, len(series.lanes)):
+            self.say("" if series.jobs else tr("No jobs of Spark: simulated runs and Spark Connect tell of none"))
+            self.view.setYRange(-0.6, max(len(series.lanes), 1) - 0.4, padding=0)
+            seen = [job for job in series.jobs if job.begin <= stop and (job.end is None or job.end >= start)]
+            self.bars.show_jobs(seen, recording.end)
+        at = self.player.at
+        begun = bisect_right(series.jobs, at, key=lambda job: job.begin)
+        running = sum(job.end is None or job.end > at for job in series.jobs[:begun])
+        self.headline_of((f"{begun:,}", tr("jobs so far")), (f"{running:,}", tr("running")))
+        self._list(series.jobs[max(0, begun - LISTED) : begun], at)
+
+    def bar_texts(self, job: Job) -> list[str]:
+        """A job in a few words, the shorter the later."""
+        done, every = tasks(job.told[-1][1])
+        counted = f"{done}/{every}"
+        return [f"{job.number} {self.label_of(job.unit)} {counted}", f"{job.number}  {counted}", str(job.number)]
+
+    def _list(self, jobs: list[Job], at: float) -> None:
+        """The jobs of late with their stages, as they stood at the moment; the newest first."""
+        known = [(job, job.at(at)) for job in reversed(jobs)]
+        listed = tuple((job.number, id(event)) for job, event in known)
+        if listed == self._listed:
+            return
+        self._listed = listed
+        self.list.setUpdatesEnabled(False)
+        self.list.clear()
+        for job, event in known:
+            item = self._row(job, event)
+            self.list.addTopLevelItem(item)
+            item.setExpanded(True)
+        self.list.setUpdatesEnabled(True)
+
+    def _row(self, job: Job, event: SparkJob | None) -> QTreeWidgetItem:
+        done, every = tasks(event) if event is not None else (0, 0)
+        status = event.status if event is not None else "running"
+        took = seconds_text(job.end - job.begin) if event is not None and event.ended and job.end is not None else ""
+        counted = f"{done:,}/{every:,}" if event is not None else ""
+        item = QTreeWidgetItem(
+            [tr("Job {0}", job.number), self.label_of(job.unit), counted, took, tr(STATES.get(status, status))]
+        )
+        item.setForeground(1, self.colours.unit(job.unit))
+        stages = [QTreeWidgetItem(self._stage(stage)) for stage in (event.stages if event is not None else ())]
+        item.addChildren(stages)
+        for row in (item, *stages):
+            row.setTextAlignment(2, RIGHT)
+            row.setTextAlignment(3, RIGHT)
+        return item
+
+    def _stage(self, stage: dict[str, Any]) -> list[str]:
+        started, ended = stage.get("started"), stage.get("ended")
+        took = seconds_text(max(0.0, ended - started)) if started is not None and ended is not None else ""
+        counted = f"{stage.get('tasks_done', 0):,}/{stage.get('tasks', 0):,}"
+        if stage.get("tasks_running"):
+            counted += tr(", {0} running", stage["tasks_running"])
+        name = str(stage.get("name", ""))
+        name = "" if name.startswith("$") else name  # of a lambda of Spark's own
+        status = str(stage.get("status", ""))
+        return [tr("Stage {0}", stage.get("stage")), name, counted, took, tr(STATES.get(status, status))]
+
+
+PANEL = JobsPanel
