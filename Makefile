@@ -25,7 +25,7 @@ demo: .venv/.demo-ready ## generate data, run the Fig. 1 butterfly on Spark, ope
 test: .venv/.test-ready ## check style, types and imports, then run all tests but the slow ones
 	@$(MAKE) --no-print-directory lint
 	@$(BIN)/python -m compileall -q engine designer resources workflows # where Python may not do so itself
-	QT_QPA_PLATFORM=$${QT_QPA_PLATFORM:-offscreen} $(BIN)/pytest --numprocesses 2 --dist loadgroup
+	QT_QPA_PLATFORM=$${QT_QPA_PLATFORM:-offscreen} $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder # what a file makes once, one worker makes
 
 test-slow: .venv/.test-ready ## run the slow tests
 	QT_QPA_PLATFORM=$${QT_QPA_PLATFORM:-offscreen} $(BIN)/pytest -m slow

@@ -21,19 +21,6 @@ settings.register_profile("papilio", deadline=None, derandomize="CI" in os.envir
 settings.load_profile("papilio")
 
 
-@pytest.hookimpl(tryfirst=True)  # the workers' own hook reads the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two workers share the tests: what a module makes once for all of its tests is made by one of them."""
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()) or _shares_with_its_module(item):
-            item.add_marker(pytest.mark.xdist_group(item.path.as_posix()))
-
-
-def _shares_with_its_module(item: pytest.Item) -> bool:
-    known = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
-    return any(fixtures[-1].scope in ("module", "class") for fixtures in known.values())
-
-
 @pytest.fixture(scope="session")
 def tpch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small TPC-H data set."""

@@ -182,7 +182,7 @@ def check_log(log, summary, capacity):
             for queue, (packs, rows, size) in event.queues.items():
                 bounded = started.queues[queue]["capacity_packs"] is not None
                 assert not bounded or packs <= allowed[queue], f"{queue} is over its capacity"
-                assert rows <= packs * 1000
+                assert rows <= packs * 2000
                 assert size > 0
     decided = [event for event in events if isinstance(event, UnitDecided)]
     turns = [event for event in events if isinstance(event, UnitActivated)]
