@@ -76,7 +76,7 @@ def _within(space: Space, top: int, limits: Sequence[Limit]) -> list[int]:
             return factor
         return replace(factor, table={orders: labels.without(some, done) for orders, some in factor.table.items()})
 
-    return [number for number, _ in _eliminate(factors, algebra, settled)]
+    return [number for number, _ in _eliminate(factors, algebra, settled)][:top]
 
 
 def count_plans(space: Space) -> int:
