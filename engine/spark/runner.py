@@ -493,5 +493,5 @@ class Run(ABC):
     def close(self) -> None:
         """Give Spark back."""
         if self.spark is not None:
-            close_session(self.spark)
+            close_session(self.spark, at_once=self.cancelled.is_set())
             self.spark = None

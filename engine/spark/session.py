@@ -136,14 +136,22 @@ def lent(session: SparkSession) -> Iterator[None]:
         opened.lent = False
 
 
-def close_session(session: SparkSession) -> None:
-    """Stop the session and end its JVM, also one that died on its own. A lent session stays open."""
+def close_session(session: SparkSession, *, at_once: bool = False) -> None:
+    """Stop the session and end its JVM, also one that died on its own. A lent session stays open.
+
+    `at_once`: nothing it does is wanted any more. Local Spark is then killed, since nobody else has to hear of it.
+    """
     if close_connected(session):
         return
     with _Process.lock:
         if _Process.opened is None or _Process.opened.session is not session or _Process.opened.lent:
             return
+        local = _LOCAL.fullmatch(_Process.opened.settings.master.strip())
         jvm, _Process.opened = _Process.opened.jvm, None
+        if at_once and local:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(jvm.process.pid, signal.SIGKILL)
+            jvm.process.wait()
         _forget(session, alive=jvm.process.poll() is None)
         _end(jvm)
 

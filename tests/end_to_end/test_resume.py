@@ -45,13 +45,13 @@ def the_run(folder):
 @pytest.mark.parametrize(
     ("granularity", "policy", "steps"),
     [
-        ("operator", "rr", 12),
+        ("operator", "rr", 25),
         pytest.param("fused", "mixed", 3, marks=pytest.mark.slow),
-        pytest.param("operator", "mm", 40, marks=pytest.mark.slow),
+        pytest.param("operator", "mm", 60, marks=pytest.mark.slow),
         pytest.param("tree", "mixed", 8, marks=pytest.mark.slow),
         pytest.param("subflow", "mc", 15, marks=pytest.mark.slow),
         pytest.param("operator", "mixed", 1, marks=pytest.mark.slow),
-        pytest.param("operator", "mc", 25, marks=pytest.mark.slow),
+        pytest.param("operator", "mc", 40, marks=pytest.mark.slow),
     ],
 )
 def test_a_killed_run_is_finished_from_its_packs(spark, data, fused, tmp_path, granularity, policy, steps):  # noqa: F811
@@ -64,7 +64,7 @@ def test_a_killed_run_is_finished_from_its_packs(spark, data, fused, tmp_path, g
         "--queue-packs",
         3,
         "--pack-rows",
-        1000,
+        500,
         "--slot-ms",
         100,
     ]

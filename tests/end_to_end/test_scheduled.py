@@ -140,7 +140,7 @@ def test_every_granularity_and_policy_gives_the_same_targets(
 ):
     summary = run(
         spark, data, tmp_path, "--granularity", granularity, "--policy", policy, "--queue-packs", queue_packs,
-        "--pack-rows", 2000, "--slot-ms", 200,
+        "--pack-rows", 1000, "--slot-ms", 200,
     )  # fmt: skip
     expected, fused_summary = fused
     found = targets(tmp_path)
@@ -182,7 +182,7 @@ def check_log(log, summary, capacity):
             for queue, (packs, rows, size) in event.queues.items():
                 bounded = started.queues[queue]["capacity_packs"] is not None
                 assert not bounded or packs <= allowed[queue], f"{queue} is over its capacity"
-                assert rows <= packs * 2000
+                assert rows <= packs * 1000
                 assert size > 0
     decided = [event for event in events if isinstance(event, UnitDecided)]
     turns = [event for event in events if isinstance(event, UnitActivated)]

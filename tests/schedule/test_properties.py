@@ -82,7 +82,7 @@ def expected_rows(case: Case) -> dict[str, int]:
     return passed
 
 
-@settings(max_examples=150)
+@settings(max_examples=450)
 @given(cases())
 def test_no_row_is_lost_or_doubled_and_every_run_ends_under_every_policy(case):
     check(case)
@@ -113,7 +113,7 @@ def check(case):
         assert result.busy_seconds <= result.seconds * case.cores + 1e-9
 
 
-@settings(max_examples=40)
+@settings(max_examples=100)
 @given(cases())
 def test_a_run_is_the_same_each_time(case):
     for policy in POLICIES:

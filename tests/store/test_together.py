@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.store import MetadataStore
 
 PROCESSES = 4
-EACH = 20
+EACH = 40
 HOUSE = Path(__file__).parents[2]
 
 

@@ -52,7 +52,7 @@ def test_the_readable_workflow_comes_back() -> None:
 
 
 @given(documents)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_any_document_comes_back_with_its_order(document: dict[str, Any]) -> None:
     written = workflow_to_xml(document)
     assert same(workflow_from_xml(written), document)
@@ -174,7 +174,7 @@ actions = st.lists(
 
 
 @given(actions)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_export_then_import_then_export_gives_the_same_bytes(steps: list[tuple[str, Any]]) -> None:
     with MetadataStore("sqlite://") as one, MetadataStore("sqlite://") as two:
         for kind, args in steps:
