@@ -63,7 +63,18 @@ class ValueAxis(pg.AxisItem):
             self.label.setPos(LABEL_GAP, self.label.y())
 
 
-class Veil(pg.GraphicsObject):
+class Drawn(pg.GraphicsObject):
+    """Painted by hand, wherever the plot is looked at."""
+
+    def boundingRect(self) -> QRectF:
+        view = self.getViewBox()
+        return QRectF(view.viewRect()) if view is not None else QRectF()
+
+    def viewRangeChanged(self) -> None:
+        self.prepareGeometryChange()
+
+
+class Veil(Drawn):
     """Lies over what comes after the moment that is shown."""
 
     def __init__(self) -> None:
@@ -76,13 +87,6 @@ class Veil(pg.GraphicsObject):
         if at != self.at:
             self.at = at
             self.update()
-
-    def boundingRect(self) -> QRectF:
-        view = self.getViewBox()
-        return QRectF(view.viewRect()) if view is not None else QRectF()
-
-    def viewRangeChanged(self) -> None:
-        self.prepareGeometryChange()
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         frame = self.boundingRect()

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyqtgraph as pg
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetrics, QImage, QPainter, QPen, QPolygonF, QTransform
 from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
 
 from designer.monitor.colours import clear
 from designer.monitor.player import Player
-from designer.monitor.plot import TimePlot, lettering
+from designer.monitor.plot import Drawn, TimePlot, lettering
 from designer.text import tr
 from designer.theme.theme import theme
 from engine.recording import RunRecording, State
@@ -23,7 +22,7 @@ LONG = 46  # pixels from which on a bar has an arrow
 BAR = 0.68  # of a lane's height
 
 
-class Bars(pg.GraphicsObject):
+class Bars(Drawn):
     """The bars of all lanes. Where too many are in sight, each pixel is as strong as the unit was active in it."""
 
     def __init__(self, panel: ActivityPanel) -> None:
@@ -51,13 +50,6 @@ class Bars(pg.GraphicsObject):
         self.lanes = found
         self.prepareGeometryChange()
         self.update()
-
-    def boundingRect(self) -> QRectF:
-        view = self.getViewBox()
-        return QRectF(view.viewRect()) if view is not None else QRectF()
-
-    def viewRangeChanged(self) -> None:
-        self.prepareGeometryChange()
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         place = painter.transform()

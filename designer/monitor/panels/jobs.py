@@ -5,13 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Any
 
-import pyqtgraph as pg
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter
 from PySide6.QtWidgets import QHeaderView, QSplitter, QStyleOptionGraphicsItem, QTreeWidget, QTreeWidgetItem, QWidget
 
 from designer.monitor.player import Player
-from designer.monitor.plot import TimePlot
+from designer.monitor.plot import Drawn, TimePlot
 from designer.monitor.units import seconds_text
 from designer.text import tr
 from designer.theme.theme import theme
@@ -29,7 +28,7 @@ STATES = {
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
-class JobBars(pg.GraphicsObject):
+class JobBars(Drawn):
     """A bar for each job, in the colour of its unit; jobs that run at the same time stand below each other."""
 
     def __init__(self, panel: JobsPanel) -> None:
@@ -43,13 +42,6 @@ class JobBars(pg.GraphicsObject):
         self.shown, self.end = jobs, end
         self.prepareGeometryChange()
         self.update()
-
-    def boundingRect(self) -> QRectF:
-        view = self.getViewBox()
-        return QRectF(view.viewRect()) if view is not None else QRectF()
-
-    def viewRangeChanged(self) -> None:
-        self.prepareGeometryChange()
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         place = painter.transform()
