@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QFont, QFontMetrics
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -18,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-HEAD_MARGIN = 20  # pixels beside the words of a column's head: the style sheet's, and a little air
+HEAD_MARGIN = 26  # pixels beside the words of a column's head: the style sheet's, and a little air
 
 
 def label(text: str, role: str, *, wrap: bool = False) -> QLabel:
@@ -129,7 +130,9 @@ class FittedColumns(QObject):
 
 def head_width(header: QHeaderView, text: str) -> int:
     """How many pixels a column needs for its head."""
-    return header.fontMetrics().horizontalAdvance(text) + HEAD_MARGIN
+    font = QFont(header.font())
+    font.setBold(True)  # as it is above a selected cell
+    return QFontMetrics(font).horizontalAdvance(text) + HEAD_MARGIN
 
 
 def framed(widget: QWidget) -> QWidget:

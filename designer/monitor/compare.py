@@ -31,7 +31,7 @@ from designer.monitor.units import bytes_text, count_text, seconds_text
 from designer.text import tr
 from designer.theme.icons import program_icon
 from designer.theme.theme import theme, themes
-from designer.widgets import FittedColumns, label, take_role
+from designer.widgets import FittedColumns, head_width, label, take_role
 from engine.recording.compare import FROM, Comparison
 from engine.recording.series import EXACT, SNAPSHOTS, largest
 
@@ -39,7 +39,8 @@ HEADS = ("Run", "Policy", "Status", "Time (s)", "Average memory", "Peak memory",
          "Spills", "Queue figures")  # fmt: skip
 RIGHT = range(3, 10)  # columns of numbers
 SPARE = (10, 6, 7, 9, 2)  # columns that go where room is short, the first one first; the CSV file has them all
-RUN_WIDTH, CELL_MARGIN = 150, 28  # pixels of a run's name before columns go, and beside a cell's words
+RUN_WIDTH, CELL_MARGIN = 150, 34  # pixels of a run's name before columns go, and beside a cell's words
+HEAD_PADDING = 8  # pixels more than other tables have beside a head
 SOURCES = {
     EXACT: "The run itself summed up what its queues held, at every change",
     SNAPSHOTS: "Reckoned from snapshots ten times a second: the run has not ended, was resumed, or its log has no end",
@@ -135,7 +136,8 @@ class CompareWindow(QMainWindow):
         widths = []
         for column, head in enumerate(HEADS):
             cells = [item.text() for row in range(table.rowCount()) if (item := table.item(row, column)) is not None]
-            widths.append(max(metrics.horizontalAdvance(text) for text in (tr(head), *cells)) + CELL_MARGIN)
+            words = max((metrics.horizontalAdvance(text) for text in cells), default=0) + CELL_MARGIN
+            widths.append(max(words, head_width(table.horizontalHeader(), tr(head)) + HEAD_PADDING))
         widths[0] = min(widths[0], round(RUN_WIDTH * self.scale))
         return widths
 

@@ -6,10 +6,15 @@ from functools import lru_cache
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractItemView, QSplitter, QTableView, QWidget
+from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QSplitter,
+    QTableView,
+    QWidget,
+)
 
-from designer.monitor.colours import clear, mixed
+from designer.monitor.colours import clear
 from designer.monitor.panel import Panel
 from designer.monitor.player import Player
 from designer.monitor.units import count_text
@@ -31,7 +36,7 @@ SCORE = {
 }
 
 TIME, TURN, UNIT, STEP, CANDIDATES = range(5)  # columns of the table
-CELL_MARGIN, ICON = 14, 24  # pixels beside a cell's words, and of the colour before a unit's name
+CELL_MARGIN, ICON = 16, 18  # pixels beside a cell's words, and of the colour before a unit's name
 UNIT_WIDTH, STEP_WIDTH = 130, 82  # pixels of a unit's name before other columns go, and of a step
 
 BOLD, PLAIN = QFont.Weight.DemiBold, QFont.Weight.Normal
@@ -74,7 +79,7 @@ class Decisions(QAbstractTableModel):
         return 0 if parent.isValid() else self.count
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
-        return len(heads())
+        return CANDIDATES + 1
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if role == Qt.ItemDataRole.DisplayRole and orientation == Qt.Orientation.Horizontal:
@@ -84,12 +89,11 @@ class Decisions(QAbstractTableModel):
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if role == Qt.ItemDataRole.DecorationRole and index.column() == UNIT:
-            return mixed(self.panel.colours.unit(self.read(index.row()).unit), 0.0)
-        if role != Qt.ItemDataRole.DisplayRole:
-            return None
-        one = self.read(index.row())
-        column = index.column()
+        return self.text(index.row(), index.column()) if role == Qt.ItemDataRole.DisplayRole else None
+
+    def text(self, row: int, column: int) -> str:
+        """What a cell tells."""
+        one = self.read(row)
         if column == TIME:
             return f"{one.time:.3f}"
         if column == TURN:
@@ -99,6 +103,43 @@ class Decisions(QAbstractTableModel):
         if column == STEP:
             return f"{one.step} {count_text(one.packs)}" if 0 < one.packs < 1 << 20 else one.step
         return str(len(one.candidates))
+
+
+class Log(QTableView):
+    """The table, painted by hand: every cell changes with every step, and the style sheet's own way takes long."""
+
+    def __init__(self, panel: DecisionsPanel) -> None:
+        super().__init__()
+        self.panel = panel
+        self.setModel(panel.model)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colors, panel, metrics = theme(), self.panel, self.fontMetrics()
+        painter = QPainter(self.viewport())
+        painter.setFont(self.font())
+        painter.fillRect(self.viewport().rect(), colors.base)
+        first, last = self.rowAt(0), self.rowAt(self.viewport().height() - 1)
+        if first < 0:
+            return
+        tall, current, size = self.rowHeight(first), self.currentIndex().row(), metrics.ascent()
+        down = (tall + metrics.ascent() - metrics.descent()) // 2  # to the letters' line
+        for row in range(first, (last if last >= 0 else panel.model.count - 1) + 1):
+            top = self.rowViewportPosition(row)
+            if row == current:
+                painter.fillRect(0, top, self.viewport().width(), tall, colors.accent)
+            painter.setPen(colors.accent_text if row == current else colors.text)
+            for column in range(CANDIDATES + 1):
+                if self.isColumnHidden(column):
+                    continue
+                left = self.columnViewportPosition(column) + CELL_MARGIN // 2
+                text = panel.model.text(row, column)
+                if column == UNIT:
+                    color = panel.colours.unit(panel.model.read(row).unit)
+                    painter.fillRect(left, top + (tall - size) // 2, size, size, color)
+                    room = self.columnWidth(column) - CELL_MARGIN - round(ICON * panel.scale)
+                    left += round(ICON * panel.scale)
+                    text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
+                painter.drawText(left, top + down, text)
 
 
 class Candidates(QWidget):
@@ -181,8 +222,7 @@ class DecisionsPanel(Panel):
     def __init__(self, player: Player) -> None:
         super().__init__(player)
         self.model = Decisions(self)
-        self.table = QTableView()
-        self.table.setModel(self.model)
+        self.table = Log(self)
         self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.setShowGrid(False)
@@ -216,12 +256,12 @@ class DecisionsPanel(Panel):
 
     def _widths(self) -> list[int]:
         """What each column needs for its head and the largest number of the run; a long name of a unit may be cut."""
-        recording, metrics = self.recording, QFontMetrics(self.table.font())
+        recording, metrics = self.recording, self.table.fontMetrics()
         end, count = (recording.end, self.model.count) if recording is not None else (0.0, 0)
         needs = [
             metrics.horizontalAdvance(f"{end:.3f}") + CELL_MARGIN,
             metrics.horizontalAdvance(f"{count:,}") + CELL_MARGIN,
-            round(UNIT_WIDTH * self.scale) + ICON,
+            round((UNIT_WIDTH + ICON) * self.scale),
             round(STEP_WIDTH * self.scale),
             0,
         ]
