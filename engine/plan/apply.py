@@ -238,8 +238,8 @@ class _Applying:
         for place, count in zip(places, _own_uses(way, line), strict=False):
             if place is not None and count is not None:
                 self._uses.setdefault(self._first(place), set()).add(count)
-        if isinstance(way, MergeJoin | SortMergeJoin) and in_step(*line.takes, way.left, way.right):
-            self._join(*places)
+        if isinstance(way, MergeJoin | SortMergeJoin) and in_step(line.takes[0], line.takes[1], way.left, way.right):
+            self._join(places[0], places[1])
         if not line.leaves:
             return None
         if isinstance(way, SortBased | Sorting) and any(step is Step.SORT for step, _ in line.steps):

@@ -187,49 +187,64 @@ NUMBERED = step("sequence", into="p", partition=["a"], order=[{"column": "b"}])
 IN_ORDER = step("sort", by=[{"column": "a"}, {"column": "b"}])
 
 
+SELECTED = step("select", rename={"c": "d"})
+DERIVED = step("derive", columns=[{"name": "d", "expression": "c + 1"}])
+HASHED = step("checksum", columns=["c"], into="h")
+
+
 @pytest.mark.parametrize(
     ("signature", "steps"),
     [
         # One row of each group is the first by all columns: Spark sorts, in the part that a sorter has made.
         ("R.R!(a).x@SO.T", [UNIQUE_A]),
         ("R.R!(b,a).x@SO.T", [UNIQUE_AB]),
-        ("R.x@SO.T", [UNIQUE_AB]),
         # Groups by fewer columns than the rows before them were sorted by for their own sake.
         ("R.x@SO.y@SO.T", [UNIQUE_AB, group("a")]),
+        ("R.x@SO.y@SO.T", [group("a", "b"), group("a")]),
+        ("R.x@HB.y@HB.T", [group("a", "b"), group("a")]),
+        ("R.x.y@SO.T", [COUNTED_AB, group("a", of=("p",))]),
+        # A sorter's order in another arrangement than the groups have it.
+        ("R.R!(a,b).x@SO.T", [group("b", "a")]),
+        ("R.R!(a,b).x@HB.T", [group("a", "b")]),
+        # Groups that are ordered inside.
+        ("R.R!(a).x.T", [FALLING]),
+    ],
+)
+def test_what_a_plan_counts_is_what_spark_does(agrees, signature, steps):
+    agrees(signature, *steps)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("signature", "steps"),
+    [
+        ("R.x@SO.T", [UNIQUE_AB]),
         ("R.x@SO.y@HB.T", [UNIQUE_AB, group("a")]),
         ("R.x@SO.y@SO.T", [UNIQUE_AB, group("a", "b")]),
         ("R.x@SO.y@SO.T", [UNIQUE_AB, group("b")]),
-        ("R.x@SO.y@SO.T", [group("a", "b"), group("a")]),
         ("R.x@SO.y@HB.T", [group("a", "b"), group("b")]),
-        ("R.x@HB.y@HB.T", [group("a", "b"), group("a")]),
-        ("R.x.y@SO.T", [COUNTED_AB, group("a", of=("p",))]),
         ("R.x.y@SO.T", [COUNTED_AB, group("a", "b", of=("p",))]),
         ("R.R!(a).x@SO.y@SO.T", [UNIQUE_AB, group("a")]),
         ("R.R!(b).x@SO.y@SO.T", [UNIQUE_AB, group("a")]),
-        # A sorter's order, as the groups have it and otherwise.
         ("R.R!(a,b).x@SO.T", [group("a", "b")]),
-        ("R.R!(a,b).x@SO.T", [group("b", "a")]),
         ("R.R!(a,b).x@HB.T", [group("b", "a")]),
-        ("R.R!(a,b).x@HB.T", [group("a", "b")]),
         ("R.R!(a).x@SO.y@SO.T", [group("a", "c"), group("a")]),
         ("R.x.x_y(a).y@SO.T", [step("filter", condition="c > 1"), group("a")]),
-        # Groups that are ordered inside, and all rows in an order.
         ("R.R!(a,b).x.T", [RANKED]),
         ("R.R!(a,b).x.y@SO.T", [RANKED, group("a", "b", of=("p",))]),
-        ("R.R!(a).x.T", [FALLING]),
         ("R.x.y@SO.T", [FALLING, group("a", of=("p",))]),
         ("R.R!(a).x.T", [NUMBERED]),
         ("R.x.y@SO.T", [NUMBERED, group("a", of=("p",))]),
         ("R.x.T", [IN_ORDER]),
         ("R.x.y@SO.T", [IN_ORDER, group("a")]),
         # Rows pass in their order.
-        ("R.R!(a,b).x.y@SO.T", [step("select", rename={"c": "d"}), group("a", "b")]),
-        ("R.R!(a,b).x.y@SO.T", [step("derive", columns=[{"name": "d", "expression": "c + 1"}]), group("a", "b")]),
-        ("R.R!(a,b).x.y@SO.T", [step("not_null", columns=["c"]), group("a", "b")]),
-        ("R.R!(a,b).x.y@SO.T", [step("checksum", columns=["c"], into="h"), group("a", "b", of=("h",))]),
+        ("R.x@SO.y.z@SO.T", [UNIQUE_AB, SELECTED, group("a", "b")]),
+        ("R.x@SO.y.z@SO.T", [UNIQUE_AB, DERIVED, group("a", "b", of=("d",))]),
+        ("R.x@SO.y.z@SO.T", [UNIQUE_AB, step("not_null", columns=["c"]), group("a", "b")]),
+        ("R.x@SO.y.z@SO.T", [UNIQUE_AB, HASHED, group("a", "b", of=("h",))]),
     ],
 )
-def test_what_a_plan_counts_is_what_spark_does(agrees, signature, steps):
+def test_what_more_plans_count_is_what_spark_does(agrees, signature, steps):
     agrees(signature, *steps)
 
 
@@ -240,11 +255,8 @@ def join(*keys: str, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("signature", "steps"),
     [
-        ("((R.R!(a))//(S.S!(a))).x@MJ.y@SO.T", [join("a"), group("a")]),
         ("((R.R!(a,b))//(S.S!(a,b))).x@MJ.y@SO.T", [join("a", "b"), group("a")]),
         ("((R.R!(b,a))//(S.S!(b,a))).x@MJ.y@SO.T", [join("a", "b"), group("b")]),
-        ("((R)//(S)).x@SMJ.T", [join("a")]),
-        ("((R.R!(a))//(S)).x@SMJ.T", [join("a")]),
         ("((R)//(S.S!(b,a))).x@SMJ.T", [join("a", "b")]),
         ("((R.R!(a,b))//(S.S!(b,a))).x@SMJ.T", [join("a", "b")]),
         ("((R)//(S)).x@SMJ.T", [join("a", null_safe=True)]),
