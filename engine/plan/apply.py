@@ -121,7 +121,8 @@ class _Applying:
             (position.node if position.edge is None else position.edge): order
             for position, order in plan.sorters.items()
         }
-        self._alike: dict[Place, Place] = {}
+        self._alike: dict[Place, Place] = {}  # a place to another one that is divided alike
+        self._met: set[Place] = set()  # places whose rows meet others in step
         self._uses: dict[Place, set[int]] = {}  # numbers of keys; 0: the order is used, but not how rows are divided
         self._behind: dict[str, Place | None] = {}  # where the rows that leave a node were divided
         for id_ in graph.nodes:
@@ -159,7 +160,7 @@ class _Applying:
                 layout = self.sorted_here(node, edge)
                 if layout is not None:
                     passed[_key(edge)] = layout
-                    rows.append(edge.rows)
+                    rows.append(edge.rows if layout.by else 0)
             if isinstance(way, HashBased) and way.mixes(line.takes[0]):
                 mixed.update(map(_key, self.graph.incoming[id_]))
         return Applied(settings, staged, passed, frozenset(mixed), max(rows))
@@ -175,8 +176,10 @@ class _Applying:
             by = min((count for count in self.used(node.id) if count), default=len(order))
             if can_hash:  # what sorts by itself in the paper is sorted on its way in: Spark would hash the groups
                 return Layout(order, min(by, len(order)))
-            # Spark sorts these itself, and divides them by all columns of a group where fewer would do for all.
-            return Layout(order[:by], by, sorts=False) if by < len(order) else None
+            # Spark sorts these itself. It would divide them by all columns of a group where fewer do for all, and into
+            # as many parts as it likes where others are to meet them in step.
+            divided = by < len(order) or self._first(node.id) in self._met
+            return Layout(order[:by], by, sorts=False) if divided else None
         if Step.REORDER not in steps or not can_hash:
             return None
         if edge not in self.sorters:
@@ -243,6 +246,8 @@ class _Applying:
         if not line.leaves:
             return None
         if isinstance(way, SortBased | Sorting) and any(step is Step.SORT for step, _ in line.steps):
+            if way.columns:
+                self._uses[id_] = {len(way.columns)}
             return id_
         return places[0]
 
@@ -254,6 +259,7 @@ class _Applying:
         if one != other:
             self._alike[other] = one
             self._uses.setdefault(one, set()).update(self._uses.pop(other, ()))
+        self._met.add(one)  # a place that is joined to another one is met there
 
 
 def _own_uses(way: Implementation, line: Line) -> list[int | None]:

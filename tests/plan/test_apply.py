@@ -14,6 +14,7 @@ from engine.plan.costs import MeasuredCosts, PaperCosts
 from engine.plan.graph import graph_of
 from engine.plan.planner import only, rank
 from engine.plan.rows import rows_of
+from engine.store.plans import plan_for_run
 from tests.plan.test_workflow import bound_of, node, source, target
 
 
@@ -269,3 +270,30 @@ def test_on_spark_only_rows_that_come_straight_from_files_can_be_left_unread():
 
     assert read(node("derive", columns=[{"name": "e", "expression": "c + 1"}])) == ((Step.SCAN, 10),)
     assert read(node("deduplicate", keys=["a"])) == ((Step.SCAN, 100_000),)
+
+
+def test_a_run_that_cannot_divide_and_sort_rows_is_asked_for_implementations_alone():
+    bound = fork()
+    asked = "s.f.v.((x@SO.tx)//(y@HB.ty)//(z@HB.tz))"
+    for sorters in (True, False):
+        plan = plan_for_run(bound, asked, sorters=sorters)
+        assert plan is not None
+        assert plan.applied.has_sorters is sorters
+
+
+def test_rows_are_not_divided_by_few_values_for_the_sake_of_few_groups_behind():
+    def passed(groups):
+        measure = [{"name": "n", "expression": "count(*)"}]
+        bound = bound_of(
+            {
+                "s": source(3_000_000), "u": node("deduplicate", {"rows": 2_000_000}, keys=["a", "b"]),
+                "g": node("aggregate", {"rows": groups}, group=["a"], aggregates=measure), "t": target("t"),
+            },
+            "s -> u", "u.unique -> g", "g -> t",
+        )  # fmt: skip
+        plan = plan_for_run(bound)
+        assert plan is not None
+        return plan.applied.passed
+
+    assert passed(1_900_000) == {("s", "u", 0): Layout(ordered_by("a"), 1, sorts=False)}
+    assert passed(20) == {}

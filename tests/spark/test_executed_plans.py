@@ -118,7 +118,7 @@ def done(plans: list[str]) -> Moves:
     return {"exchanges": exchanges, "sorts": text.count("Sort [") - thinned}
 
 
-Check = Callable[[Bound, Ranking, Plan], tuple[Moves, Moves]]
+Check = Callable[[Bound, Ranking, Plan | None], tuple[Moves, Moves]]
 
 
 @pytest.fixture
@@ -139,17 +139,19 @@ def check(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, monkeyp
     noting(FileDelivery, lambda _, frame: [frame])
     noting(StagedResult, lambda self, unit: list(self._frames(unit).values()))
 
-    def check(bound: Bound, ranking: Ranking, plan: Plan) -> tuple[Moves, Moves]:
+    def check(bound: Bound, ranking: Ranking, plan: Plan | None) -> tuple[Moves, Moves]:
         plans.clear()
         graph, model = ranking.space.graph, MeasuredCosts()
-        signature = ranking.signature(plan)
-        chosen = RunPlan(signature, 0, model, "signature", applied(graph, plan), (), (), ranking)
+        signature, chosen = "no plan", None
+        if plan is not None:
+            signature = ranking.signature(plan)
+            chosen = RunPlan(signature, 0, model, "signature", applied(graph, plan), (), (), ranking)
         monkeypatch.setattr(launching, "plan_for_run", lambda *_, **__: chosen)
         with lent(spark):
             summary = launch(bound, RunSettings(SparkSettings("local[2]")), store=store)
         assert summary["status"] == "done"
         print("\n".join([signature, *plans]))  # shown where what is asked of them does not hold
-        return counted(graph, plan), done(plans)
+        return counted(graph, plan) if plan is not None else {}, done(plans)
 
     return check
 
@@ -266,6 +268,22 @@ def test_what_a_join_counts_is_what_spark_does(agrees, signature, steps):
     agrees(signature, *steps, ports=("left", "right"))
 
 
+@pytest.mark.parametrize(
+    ("first", "keys", "signature"),
+    [
+        (UNIQUE_A, ["a"], "((R.x@SO)//(S.S!(a))).j@MJ.T"),
+        (RANKED, ["a", "b"], "((R.x)//(S.S!(a,b))).j@MJ.T"),
+    ],
+    ids=["unique", "ranked"],
+)
+def test_what_spark_sorts_itself_meets_a_sorter_in_step(check, data, tmp_path, first, keys, signature):
+    nodes = {"R": source("r"), "x": first, "S": source("s"), "j": join(*keys), "T": target("t")}
+    bound = drawn(nodes, ("R -> x", "x -> j.left", "S -> j.right", "j -> T"), data, tmp_path)
+    ranking = only(signature, graph_of(bound, rows_of(bound), on_spark=True), MeasuredCosts())
+    expected, found = check(bound, ranking, ranking.best)
+    assert found == expected
+
+
 def test_rows_that_are_known_elsewhere_are_found_in_step(agrees):
     exists = step("exists", keys=[{"main": "a", "reference": "a"}])
     agrees("((R.R!(a))//(S.S!(a))).x@MJ.y@SO.T", exists, group("a"), ports=("main", "reference"))
@@ -350,16 +368,29 @@ def flows(draw: st.DrawFn) -> tuple[dict[str, Any], tuple[str, ...]]:
 @pytest.mark.slow
 @given(flow=flows(), chance=st.randoms(use_true_random=False))
 @settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-def test_spark_never_does_more_than_a_plan_counts(check, data, tmp_path_factory, flow, chance):
+def test_spark_never_does_more_than_a_plan_counts_and_gives_the_same_rows(check, data, tmp_path_factory, flow, chance):
     """It may do less: groups that were hashed stay in their parts, of which the model makes nothing."""
-    bound = drawn(*flow, data, tmp_path_factory.mktemp("random"))
+    out = tmp_path_factory.mktemp("random")
+    bound = drawn(*flow, data, out / "planned")
     graph = graph_of(bound, rows_of(bound), on_spark=True)
     bans = [("j", way) for way in ("HJ", "NL", "BJ")] if "j" in graph.nodes else []
     ranking = rank(graph, MeasuredCosts(), constraints(bans=bans), 300)
     expected, found = check(bound, ranking, chance.choice(ranking.plans))
     assert found["exchanges"] <= expected["exchanges"]
     assert found["sorts"] <= expected["sorts"]
+    check(drawn(*flow, data, out / "plain"), ranking, None)
+    assert rows_in(out / "planned") == rows_in(out / "plain")
+
+
+def rows_in(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """What the targets hold, in an order that does not mind how they were written."""
+    with duckdb.connect() as database:
+        return {
+            name.name: sorted(database.sql(f"SELECT * FROM read_parquet('{name}/*.parquet')").fetchall(), key=repr)
+            for name in sorted(folder.iterdir())
+            if name.is_dir()
+        }
