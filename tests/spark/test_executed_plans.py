@@ -317,7 +317,8 @@ def flows(draw: st.DrawFn) -> tuple[dict[str, Any], tuple[str, ...]]:
 
     def line(name: str, most: int, columns: list[str]) -> tuple[str, list[str]]:
         at = name
-        for number in range(draw(st.integers(0, most))):
+        last = draw(st.integers(1, most)) - 1
+        for number in range(last + 1):
             id_ = f"{name.lower()}{number}"
             some = some_of(columns)
             match draw(st.sampled_from(["filter", "unique", "group", "window", "sequence", "staging"])):
@@ -334,7 +335,7 @@ def flows(draw: st.DrawFn) -> tuple[dict[str, Any], tuple[str, ...]]:
                 case "sequence":
                     nodes[id_] = step("sequence", into=f"q{id_}", partition=some, order=[{"column": columns[-1]}])
                     made.append(f"q{id_}")
-                case "staging" if at != name and nodes[at]["operator"] != "staging":
+                case "staging" if 0 < number < last and nodes[at]["operator"] != "staging":
                     nodes[id_] = step("staging")
                 case _:
                     nodes[id_] = step("filter", condition=f"{some[0]} >= 0")
