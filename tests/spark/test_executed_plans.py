@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import engine.spark.launch as launching
 from engine.model.binding import Bound, bind
@@ -19,7 +17,6 @@ from engine.model.file import workflow_from
 from engine.model.physical import HashBased, HashJoin, NestedLoops, Step
 from engine.operators import catalogue
 from engine.plan.apply import applied
-from engine.plan.constraints import constraints
 from engine.plan.costs import MeasuredCosts
 from engine.plan.graph import Graph, graph_of, positions
 from engine.plan.planner import Ranking, only, rank
@@ -300,98 +297,3 @@ def test_behind_what_spark_forgets_an_order_at_a_sorter_is_credited_with_nothing
     graph = graph_of(bound, rows_of(bound), on_spark=True)
     assert [position.name for position in positions(graph)] == ["x_y"]
     assert all(line.takes == ((),) for plan in rank(graph, MeasuredCosts()).plans for line in plan.lines[:1])
-
-
-# ---------------------------------------------------------------- any workflow, any plan
-
-
-@st.composite
-def flows(draw: st.DrawFn) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """One or two lines of steps, perhaps joined, and a target; now and then a staging area between two steps."""
-    nodes: dict[str, Any] = {}
-    edges: list[str] = []
-    made: list[str] = []  # columns that a figure must read, or Spark would leave their making out
-
-    def some_of(columns: list[str]) -> list[str]:
-        return draw(st.permutations(columns))[: draw(st.integers(1, min(2, len(columns))))]
-
-    def line(name: str, most: int, columns: list[str]) -> tuple[str, list[str]]:
-        at = name
-        last = draw(st.integers(1, most)) - 1
-        for number in range(last + 1):
-            id_ = f"{name.lower()}{number}"
-            some = some_of(columns)
-            match draw(st.sampled_from(["filter", "unique", "group", "window", "sequence", "staging"])):
-                case "unique":
-                    nodes[id_] = step("deduplicate", keys=some)
-                case "group":
-                    nodes[id_], columns = group(*some, of=tuple(made)), some
-                    made.clear()
-                case "window":
-                    order = [{"column": columns[0], "descending": draw(st.booleans())}]
-                    functions = [{"name": f"w{id_}", "function": "rank()"}]
-                    nodes[id_] = step("window", partition=some, order=order, functions=functions)
-                    made.append(f"w{id_}")
-                case "sequence":
-                    nodes[id_] = step("sequence", into=f"q{id_}", partition=some, order=[{"column": columns[-1]}])
-                    made.append(f"q{id_}")
-                case "staging" if 0 < number < last and nodes[at]["operator"] != "staging":
-                    nodes[id_] = step("staging")
-                case _:
-                    nodes[id_] = step("filter", condition=f"{some[0]} >= 0")
-            edges.append(f"{at} -> {id_}")
-            at = id_
-        return at, columns
-
-    nodes["R"] = source("r")
-    last, columns = line("R", 3, ["a", "b", "c"])
-    if draw(st.booleans()):
-        nodes["S"] = source("s")
-        other, others = line("S", 2, ["a", "b", "c"])
-        shared = [name for name in columns if name in others]
-        if shared:
-            nodes["j"] = join(*some_of(shared))
-            edges += [f"{last} -> j.left", f"{other} -> j.right"]
-            last = "j"
-        else:
-            nodes["U"] = target("u")
-            edges.append(f"{other} -> U")
-            made = [name for name in made if "s" not in name]
-    if draw(st.booleans()):
-        nodes["g"] = group(*some_of(columns), of=tuple(made))
-        edges.append(f"{last} -> g")
-        last = "g"
-    nodes["T"] = target("t")
-    edges.append(f"{last} -> T")
-    return nodes, tuple(edges)
-
-
-@pytest.mark.slow
-@given(flow=flows(), chance=st.randoms(use_true_random=False))
-@settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-def test_spark_never_does_more_than_a_plan_counts_and_gives_the_same_rows(check, data, tmp_path_factory, flow, chance):
-    """It may do less: groups that were hashed stay in their parts, of which the model makes nothing."""
-    out = tmp_path_factory.mktemp("random")
-    bound = drawn(*flow, data, out / "planned")
-    graph = graph_of(bound, rows_of(bound), on_spark=True)
-    bans = [("j", way) for way in ("HJ", "NL", "BJ")] if "j" in graph.nodes else []
-    ranking = rank(graph, MeasuredCosts(), constraints(bans=bans), 300)
-    expected, found = check(bound, ranking, chance.choice(ranking.plans))
-    assert found["exchanges"] <= expected["exchanges"]
-    assert found["sorts"] <= expected["sorts"]
-    check(drawn(*flow, data, out / "plain"), ranking, None)
-    assert rows_in(out / "planned") == rows_in(out / "plain")
-
-
-def rows_in(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """What the targets hold, in an order that does not mind how they were written."""
-    with duckdb.connect() as database:
-        return {
-            name.name: sorted(database.sql(f"SELECT * FROM read_parquet('{name}/*.parquet')").fetchall(), key=repr)
-            for name in sorted(folder.iterdir())
-            if name.is_dir()
-        }
