@@ -107,13 +107,12 @@ class MemoryPanel(TimePlot):
         if not self.same(recording, measure, style, tuple(self.ranking), self.least_top):
             self._draw_curves(recording, start, stop, measure, style)
         self._draw_figures(recording, measure)
+        for box in (self.measure, self.style_):  # last: with more or less room all is drawn again
+            box.setVisible(len(recording.snapshots) > 0)
 
     def _draw_curves(self, recording: Any, start: float, stop: float, measure: str, style: str) -> None:
         found = self.drawn = memory(recording, measure, start, stop, self.pixels)
-        empty = not len(recording.snapshots)
-        self.say(self._why_empty(recording) if empty else "")
-        for box in (self.measure, self.style_):
-            box.setVisible(not empty)
+        self.say("" if len(recording.snapshots) else self._why_empty(recording))
         staged = self._staged(recording) if style == "stacked" else set()
         shown = self._chosen(found, staged) if style != "total" else {}
         dense = len(found.times) > self.pixels / 3  # smooth edges of a zigzag cost much and show nothing
