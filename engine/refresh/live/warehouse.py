@@ -30,6 +30,7 @@ from engine.refresh.report import bounds_report, tables_report, weighted_stalene
 from engine.refresh.scheduler import Scheduler, Settings
 from engine.refresh.simulator import Observer
 from engine.spark.failures import NodeFailed, reason_of
+from engine.spark.letting_go import letting_go
 from engine.spark.stream_feeds import Arrival, Feed, feed_of
 from engine.spark.stream_store import RecentRows, TableStore, Version
 from engine.spark.stream_update import Updated, Updater, start_track
@@ -134,7 +135,8 @@ class LiveWarehouse:
         """Keep every table as fresh as can be, until told to stop."""
         try:
             self._open()
-            self._loop()
+            with letting_go():
+                self._loop()
         finally:
             self._close()
         return self.summary()
