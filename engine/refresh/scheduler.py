@@ -101,8 +101,8 @@ class Scheduler:
         table.batches.append((upto, table.punctuated))
         if upto > table.available:
             table.available = upto
-        if table.learns_period:
-            periods = table.periods
+        periods = table.periods
+        if periods.given is None:
             periods.observe(now)
             if periods.value is not None and (table.period == NEVER or significant(table.period, periods.value)):
                 self._stale_partition = True
@@ -150,7 +150,7 @@ class Scheduler:
                     table.released = job.started
             else:
                 self._loaded(table, load, now)
-                if len(job.loads) == 1 and table.learns_cost and not cold:
+                if len(job.loads) == 1 and table.cost.learns and not cold:
                     self._learn(table, load.upto - load.after, now - job.started)
             if table.released is not None:
                 self._put(table)

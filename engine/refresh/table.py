@@ -19,9 +19,9 @@ class Table:
 
     __slots__ = (
         "alpha", "area", "available", "batches", "beta", "bound", "breaks", "broken_s", "chop", "cost", "dependents",
-        "freshness", "gain", "group", "is_base", "job", "key", "lateness", "learns_cost", "learns_period", "loading",
-        "name", "next_arrival", "number", "peak", "period", "periods", "place", "priority", "punctuated", "released",
-        "removed", "safe", "scan", "shared_s", "siblings", "since", "sources", "spec", "updates", "weight",
+        "freshness", "gain", "group", "is_base", "job", "key", "lateness", "loading", "name", "next_arrival",
+        "number", "peak", "period", "periods", "place", "priority", "punctuated", "released", "removed", "safe",
+        "scan", "shared_s", "siblings", "since", "sources", "spec", "updates", "weight",
     )  # fmt: skip
 
     def __init__(self, spec: TableSpec, number: int, freshness: float, now: float) -> None:
@@ -39,11 +39,9 @@ class Table:
         self.lateness = spec.lateness_bound_s
         # What an update costs and how often one comes: as given, or as learnt so far.
         self.cost = CostEstimate(spec.alpha_s, spec.beta)
-        self.learns_cost = self.cost.learns
         self.alpha, self.beta = self.cost.values()
         self.scan = ScanEstimate(spec.scan_share)
         self.periods = PeriodEstimate(spec.period_s if spec.is_base else None)
-        self.learns_period = self.periods.given is None
         self.period = NEVER  # set by the scheduler: of a derived table, its ancestors' longest
         self.shared_s = 0.0  # its E(P) when the tracks were last shared
         self.chop = NEVER  # at most so much time's data in one job
