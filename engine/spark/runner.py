@@ -29,7 +29,8 @@ from engine.events import (
     UnitFailed,
 )
 from engine.model.binding import Bound
-from engine.model.operator import Carries, Meaning, Operator, Source, Target, is_secret_reference, limits_of
+from engine.model.meanings import Meaning
+from engine.model.operator import Carries, Operator, Source, Target, is_secret_reference, limits_of
 from engine.operators.streams import StreamTable
 from engine.partition.fused import counted_ports
 from engine.plan.apply import BEST, Applied
