@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engine.cli.store import json_option, opened, print_json, store_option
+from engine.cli.store import json_option, print_json, store_option
 
 if TYPE_CHECKING:
     from engine.store import RunRecord
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 @store_option
 def command(workflow: str | None, status: str | None, limit: int, as_json: bool, place: str | None) -> None:
     """List past runs, newest first."""
-    with opened(place) as store:
-        runs = store.list_runs(workflow=workflow, status=status, limit=limit)
+    from engine.store.runs import kept_runs
+
+    runs = kept_runs(place, workflow=workflow, status=status, limit=limit)
     if as_json:
         print_json([_describe(run) for run in runs])
     elif runs:
