@@ -42,9 +42,10 @@ from engine.spark.backend import backend_of, cores_of
 from engine.spark.counts import NodeRows, PortRows, spread
 from engine.spark.failures import NodeFailed, fragments, reason_of, was_cancelled
 from engine.spark.jobs import JobsTold
+from engine.spark.journal import Journal
 from engine.spark.progress import Progress
 from engine.spark.session import SparkSettings, close_session, open_session
-from engine.spark.targets import Delivery, FileDelivery, Journal, delivery
+from engine.spark.targets import Delivery, FileDelivery, delivery
 
 POLL_SECONDS = 0.2
 CANCEL_SECONDS = 1.0  # how long a cancelled unit may take to notice
