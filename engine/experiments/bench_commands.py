@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import compileall
 import contextlib
 import json
 import os
@@ -14,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import engine
 import workflows
 from engine.drawing import can_draw
 from engine.errors import EnvironmentProblem
@@ -103,7 +101,7 @@ def benchmark(options: Options) -> Report:
     report = Report(contenders={name: Contender() for name in (PYTHON, *asked)})
     _prepare(at)
     with _paused(at):
-        # The first round only brings the modules into the system's memory.
+        # The first round only compiles the modules and brings them into the system's memory.
         for number in range(options.rounds + 1):
             options.say(f"round {number} of {options.rounds}" if number else "warm-up")
             for name, contender in report.contenders.items():
@@ -121,9 +119,7 @@ def benchmark(options: Options) -> Report:
 
 
 def _prepare(at: Places) -> None:
-    """Data, a run, a store; and compiled modules, as the set-up leaves them, also where Python may not keep them."""
-    for folder in ("engine", "designer", "workflows"):
-        compileall.compile_dir(Path(engine.__path__[0]).parent / folder, quiet=2)
+    """Data, a run and a store."""
     generate_tpch(at("tpch"), at.scale, tables=list(TABLES))
     for old in (at("run"), at("paused"), at("home"), at("stream")):
         shutil.rmtree(old, ignore_errors=True)
@@ -157,7 +153,9 @@ def _paused(at: Places) -> Iterator[None]:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    return {**os.environ, "PAPILIO_HOME": str(home), "PAPILIO_STORE": ""}
+    """Python may keep compiled modules here, so that the warm-up leaves them all as the set-up does."""
+    ours = {"PAPILIO_HOME": str(home), "PAPILIO_STORE": "", "PYTHONDONTWRITEBYTECODE": ""}
+    return {**os.environ, **ours}
 
 
 def _timed(program: list[str], home: Path, ends: int = 0) -> tuple[float, float]:
