@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,10 @@ pytest_plugins = ["tests.fixtures_postgres"]
 # judged by what it changed, and new examples are for those who can look into what they find.
 settings.register_profile("papilio", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("papilio")
+
+# A shell starts what it puts into the background deaf to Ctrl-C, and so would be every program that the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -84,7 +84,10 @@ def test_ctrl_c_cancels_within_two_seconds_and_leaves_the_old_targets(slow, tmp_
     wait_for(tmp_path / "run" / "events.jsonl", UnitFinished, process)
     begun = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)  # as the terminal does
-    _, errors = process.communicate(timeout=30)
+    try:
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()  # Spark ends with it
     assert process.returncode == 3, errors
     assert time.monotonic() - begun < 2
     assert snapshot(tmp_path / "out") == before, "nothing new, nothing gone"
