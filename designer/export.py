@@ -6,23 +6,21 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from designer.app import make_application
+from designer.document.analysis import Analysis, analyse
 from designer.document.document import Document
+from designer.document.layout import positions
 from engine.errors import PapilioError
 from engine.operators import catalogue
 
 
-def write_picture(document: Document, picture: Path) -> None:
+def write_picture(document: Document, analysis: Analysis, picture: Path) -> None:
     """The workflow as the canvas shows it, in the light theme."""
     from designer.canvas.arrange import arrange, place_missing
     from designer.canvas.picture import save_picture
     from designer.canvas.scene import CanvasScene
-    from designer.document.analysis import analyse
-    from designer.document.layout import positions
     from designer.theme.theme import themes
 
     themes().start("light")
-    analysis = analyse(document)
     if len(positions(document.workflow)) < len(document.workflow.nodes):
         place_missing(document, arrange(document, analysis.wings))
     scene = CanvasScene(document)
@@ -36,9 +34,13 @@ def main(arguments: Sequence[str]) -> int:
     file, picture = map(Path, arguments)
     try:
         document = Document.open(file, catalogue())
-        application = make_application(["papilio"])
+        analysis = analyse(document)
+        # Last of all: once Qt is there, it reads the source of every module that is loaded.
+        from designer.app import make_drawing_application
+
+        application = make_drawing_application(["papilio"])
         try:
-            write_picture(document, picture)
+            write_picture(document, analysis, picture)
         finally:
             application.quit()
     except (PapilioError, OSError) as error:

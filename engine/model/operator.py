@@ -256,6 +256,7 @@ class Operator(BaseModel):
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         # A class is concrete where it names itself; its bases stay out of the catalogue.
         cls.abstract = "name" not in cls.__dict__
+        _settle_class_variables(cls)
 
     # -- ports, which may depend on the settings
 
@@ -340,6 +341,19 @@ class Operator(BaseModel):
         """Every text with a meaning in the settings: its place, itself, its meaning."""
         for name, means, inner in texts_of(type(self)):
             yield from follow(name, getattr(self, name), means, inner)
+
+
+def _settle_class_variables(cls: type[Operator]) -> None:
+    """Drop the types of a class's own facts: Pydantic has seen that they are no settings.
+
+    It would read them again for every class below, which takes a third of the time that loading operators takes.
+    """
+    types = cls.__annotations__
+    for name in cls.__class_vars__ & types.keys():
+        del types[name]
+
+
+_settle_class_variables(Operator)
 
 
 @dataclass(frozen=True)

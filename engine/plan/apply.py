@@ -33,8 +33,6 @@ from engine.model.physical import (
 from engine.plan.graph import Edge, Graph, Recordset
 from engine.plan.space import Line, Plan
 
-BEST, NONE = "best", "none"  # what a run may be asked for, beside the signature of a plan
-
 Input = tuple[str, str, int]  # rows from a node to another, and the number of the input there
 
 

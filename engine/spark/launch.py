@@ -18,7 +18,8 @@ from engine.events import Event, EventLog, Remark
 from engine.model.binding import Bound, with_settings
 from engine.model.file import to_yaml
 from engine.partition.granularity import Granularity
-from engine.plan.apply import BEST, Applied
+from engine.plan.apply import Applied
+from engine.plan.choice import BEST
 from engine.plan.planner import TooLarge
 from engine.schedule.settings import ScheduleSettings
 from engine.spark.connect import check_operators, is_connected

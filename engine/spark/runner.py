@@ -33,7 +33,8 @@ from engine.model.meanings import Meaning
 from engine.model.operator import Carries, Operator, Source, Target, is_secret_reference, limits_of
 from engine.operators.streams import StreamTable
 from engine.partition.fused import counted_ports
-from engine.plan.apply import BEST, Applied
+from engine.plan.apply import Applied
+from engine.plan.choice import BEST
 from engine.schedule.log import edge_facts, node_facts
 from engine.schedule.queues import QueueStatistics
 from engine.schedule.settings import ScheduleSettings
