@@ -44,10 +44,13 @@ class Places:
 
 
 def commands(at: Places) -> dict[str, list[str]]:
-    """Each command that needs no Spark, as it is written. Those that take a workflow have Fig. 1."""
+    """Each command that needs no Spark, as it is written. Those that take a workflow have Fig. 1.
+
+    Simulations are short ones: a long one takes what it takes.
+    """
     there = ["--param", f"data_folder={at('tpch')}", "--param", f"warehouse_folder={at('fig1')}"]
     gone = ["--param", f"data_folder={at('nowhere')}"]
-    fig1, elastic = str(FIG1), str(SHIPPED / "elastic_day.butterfly.yaml")
+    fig1, elastic = str(FIG1), str(SHIPPED / "elastic_tpch_to_ssb.butterfly.yaml")
     stream = [str(SHIPPED / "stream_network.butterfly.yaml"), "--param", f"warehouse_folder={at('stream')}"]
     data = ["data", "tpch", "--scale", f"{at.scale:g}", "--tables", ",".join(TABLES), "--to", str(at("tpch"))]
     found = {
@@ -80,9 +83,9 @@ def commands(at: Places) -> dict[str, list[str]]:
         "control": ["control", str(at("paused")), "step"],
         "packs": ["packs", str(at("run"))],
         "packs, of a queue": ["packs", str(at("run")), "b.in"],
-        "stream simulate": ["stream", "simulate", *stream],
+        "stream simulate, 500 events": ["stream", "simulate", *stream, "--count", "500"],
         "stream show": ["stream", "show", *stream],
-        "scale simulate": ["scale", "simulate", elastic],
+        "scale simulate, three minutes": ["scale", "simulate", elastic],
         "data, there already": data,
         "results": ["results", "--list"],
         "bench": ["bench"],
