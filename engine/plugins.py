@@ -16,11 +16,13 @@ from engine.errors import BadInput
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+_INFO = (".dist-info", "egg-info")  # what a package says of itself
+
 
 def announced(group: str) -> Iterable[EntryPoint]:
     """What installed packages announce under an entry point group.
 
-    Most often it is nothing. Looking for the group's name in their files takes a tenth of reading them all.
+    Most often it is nothing. Looking for the group's name in their files is soon done; reading them all is not.
     """
     if not any(_may_announce(place, group) for place in sys.path):
         return ()
@@ -32,7 +34,7 @@ def announced(group: str) -> Iterable[EntryPoint]:
 def _may_announce(place: str, group: str) -> bool:
     """Whether a package in a folder announces something under a group; of what is no folder nobody knows."""
     try:
-        infos = [entry.path for entry in os.scandir(place or ".") if entry.name.endswith((".dist-info", ".egg-info"))]
+        infos = [entry.path for entry in os.scandir(place or ".") if entry.name.lower().endswith(_INFO)]
     except FileNotFoundError:
         return False
     except OSError:

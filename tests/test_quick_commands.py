@@ -44,6 +44,7 @@ print(json.dumps({"code": code, "loaded": sorted({name.partition(".")[0] for nam
         (["run", FIG1, "--backend", "simulated", "--param", "data_folder={data}"], 0),
         (["history", "--json"], 0),
         (["operators"], 0),
+        (["schema"], 0),
         (["bench"], 0),
         (["experiment"], 0),
     ],
@@ -80,6 +81,16 @@ def test_a_picture_is_left_to_the_designer_which_also_says_what_is_wrong_with_th
     assert said[1][0] == 2
     assert "`a b` cannot be a node's id" in said[1][1]
     assert not (tmp_path / "broken.svg").exists()
+
+
+def test_the_schema_that_is_printed_is_the_one_that_is_written(tmp_path):
+    def schema(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "engine", "schema", *words], capture_output=True, check=True
+        ).stdout
+
+    assert schema("--to", tmp_path / "made.json") == b""
+    assert schema() == (tmp_path / "made.json").read_bytes()
 
 
 def test_a_python_that_spark_starts_to_read_a_table_loads_no_operators():
