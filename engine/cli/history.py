@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engine.cli.store import json_option, opened, print_json, store_option
+from engine.cli.store import json_option, print_json, store_option
 
 if TYPE_CHECKING:
     from engine.store import RunRecord
@@ -28,10 +28,10 @@ RUNNING, INTERRUPTED = "running", "interrupted"
 def command(workflow: str | None, status: str | None, limit: int, as_json: bool, place: str | None) -> None:
     """List runs, newest first. One whose process is gone without a last word is interrupted."""
     from engine.control import status_of
+    from engine.store.runs import kept_runs
 
     going = status in (RUNNING, INTERRUPTED)  # the store has both as running
-    with opened(place) as store:
-        found = store.list_runs(workflow=workflow, status=RUNNING if going else status, limit=None if going else limit)
+    found = kept_runs(place, workflow=workflow, status=RUNNING if going else status, limit=None if going else limit)
     told = [replace(run, status=status_of(run)) for run in found]
     runs = [run for run in told if not going or run.status == status][:limit]
     if as_json:

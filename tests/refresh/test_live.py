@@ -30,7 +30,7 @@ from engine.refresh.live.launch import StreamSettings, launch_stream, learnt_of
 from engine.refresh.live.warehouse import LiveSettings, LiveWarehouse
 from engine.refresh.scheduler import Settings
 from engine.spark.session import SparkSettings, lent
-from engine.spark.stream_store import LATE, published, published_files
+from engine.spark.stream_versions import LATE, published, published_files
 from tests.end_to_end.helpers import ROOT, WORKFLOWS, answer, environment_for, papilio_here
 from tests.spark.streaming import FILE, SCRATCH, TOGETHER, TOGETHER_SCRATCH, sorted_rows
 

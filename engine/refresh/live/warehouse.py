@@ -32,8 +32,9 @@ from engine.refresh.simulator import Observer
 from engine.spark.failures import NodeFailed, reason_of
 from engine.spark.letting_go import letting_go
 from engine.spark.stream_feeds import Arrival, Feed, feed_of
-from engine.spark.stream_store import RecentRows, TableStore, Version
+from engine.spark.stream_store import RecentRows, TableStore
 from engine.spark.stream_update import Updated, Updater, start_track
+from engine.spark.stream_versions import Version
 
 LONGEST_WAIT_S = 0.05  # so long at most until the streams are looked at again
 RETRIES = 3  # of a failing update, before the warehouse stops
