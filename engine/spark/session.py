@@ -406,7 +406,9 @@ def _connect(jvm: _Jvm, master: str) -> SparkSession:
         SparkContext._ensure_initialized(gateway=gateway)
         with _sigint_kept():
             try:
-                return SparkSession.builder.getOrCreate()
+                session = SparkSession.builder.getOrCreate()
+                _remember_classes(session._jvm)
+                return session
             except (Py4JError, PySparkException, OSError) as error:
                 if jvm.process.poll() is not None:
                     raise _died(jvm, "Spark's JVM ended while the session was made") from error
@@ -414,6 +416,12 @@ def _connect(jvm: _Jvm, master: str) -> SparkSession:
                 logged = [line for line in jvm.last_lines if " ERROR " in line]
                 message = f"Spark did not start on {master}: {_java_reason(error)}"
                 raise EnvironmentProblem("\n  ".join([message, *logged])) from error
+
+
+def _remember_classes(jvm: Any) -> None:
+    """Keep the classes that PySpark names all the time: each time it does, Java looks through all its archives."""
+    for name in ("PythonUtils", "PythonSQLUtils", "PythonErrorUtils", "org.apache.spark.sql.functions"):
+        setattr(jvm, name, getattr(jvm, name))
 
 
 def _forget(session: SparkSession | None, *, alive: bool) -> None:
