@@ -92,7 +92,7 @@ class WishesTab(QWidget):
             nothing.setFlags(Qt.ItemFlag.NoItemFlags)
             self.list.addItem(nothing)
         self.memory.setText("" if asked.memory_rows is None else str(asked.memory_rows))
-        self.resumption.setText("" if asked.resumption is None else f"{asked.resumption:g}")
+        self.resumption.setText("" if asked.resumption is None else f"{asked.resumption:.15g}")
         self._enable()
 
     def _add(self, text: str, undo: Undoing) -> None:

@@ -41,6 +41,7 @@ from engine.events import (
 from engine.model.elastic import Elastic, StageNodes
 from engine.schedule.queues import Pack
 from engine.spark.failures import reason_of
+from engine.spark.letting_go import letting_go
 from engine.spark.packs import PackStore
 from engine.spark.session import activate
 from engine.spark.star import StarWarehouse
@@ -127,8 +128,9 @@ class LiveRun:
             self._begun = time.monotonic()
             threads = self._threads()
             try:
-                self._extract(replay)
-                self._drain()
+                with letting_go():
+                    self._extract(replay)
+                    self._drain()
             finally:
                 self._stop.set()
                 self._orders.put(None)

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import permutations
+from itertools import permutations, takewhile
 from typing import Any, ClassVar, NamedTuple
 
 BROADCAST_ROWS = 500_000  # a larger input is not copied to every task
@@ -54,6 +54,17 @@ def divided_by(order: Order, columns: Sequence[str]) -> int:
     """How many first keys of an order are among some columns: rows divided by those come whole in one part."""
     inside = [key.column in columns for key in order]
     return inside.index(False) if False in inside else len(inside)
+
+
+def as_written(order: Order, columns: Sequence[str]) -> bool:
+    """Whether the first keys of an order are some columns just as they stand: only so does Spark use it for groups."""
+    return tuple(key.column for key in order[: len(columns)]) == tuple(columns)
+
+
+def in_common(order: Order, other: Order) -> int:
+    """How many first columns two orders share."""
+    pairs = zip(order, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0].column == pair[1].column, pairs))
 
 
 def in_step(one: Order, other: Order, left: Sequence[str], right: Sequence[str]) -> bool:
@@ -228,11 +239,13 @@ class SortedFilter(Implementation):
 
     key: Key
     passing: Passing
+    reads_all: bool = False  # there is nothing to be left unread: rows do not come straight from files
 
     def fit(self, work: Work) -> Fit | None:
         if not starts_with(work.orders[0], (self.key,)):
             return None
-        return Fit(self.passing.order(work.orders[0]), ((Step.SCAN, work.rows_out),))
+        rows = sum(work.rows_in) if self.reads_all else work.rows_out
+        return Fit(self.passing.order(work.orders[0]), ((Step.SCAN, rows),))
 
     def needs(self) -> str:
         return f"rows in order of {order_text((self.key,))}"
@@ -242,29 +255,41 @@ class SortedFilter(Implementation):
 class SortBased(Implementation):
     """Rows of a group one after the other: as they come if they are so ordered, else sorted first.
 
-    With `by_parts`, groups that come whole in one part are sorted where they are.
+    With `by_parts`, groups that come whole in one part are sorted where they are, and an order serves that has the
+    columns as they are written.
     """
 
     columns: tuple[str, ...]
     passing: Passing
     sorts: bool = True  # false: only over rows that come in order, or whole in one part
     by_parts: bool = False
+    anew: bool = False  # Spark orders rows inside their groups by other columns too, so it sorts them however they come
 
     def fit(self, work: Work) -> Fit | None:
         (order,), (rows,) = work.orders, work.rows_in
         steps: Steps = ((Step.SCAN, rows), (Step.CLOSE, work.rows_out))
-        if covers(order, self.columns):
+        if self.uses(order):
             return Fit(self.passing.order(order[: len(self.columns)]), steps)
         if self.by_parts and divided_by(order, self.columns):
-            return Fit(self.passing.order(self.reordered(order)), ((Step.REORDER, rows), *steps))
+            leaves = behind_parts(order, ordered_by(*self.columns))
+            return Fit(self.passing.order(leaves), ((Step.REORDER, rows), *steps))
         if not self.sorts:
             return None
         return Fit(self.passing.order(ordered_by(*self.columns)), ((Step.SORT, rows), *steps))
 
-    def reordered(self, order: Order) -> Order:
-        """The order that rows which come divided by its first keys are put in."""
-        kept = order[: divided_by(order, self.columns)]
-        return (*kept, *ordered_by(*(name for name in self.columns if name not in {key.column for key in kept})))
+    def uses(self, order: Order) -> bool:
+        """Whether rows in an order need no sorting."""
+        if not self.by_parts:
+            return covers(order, self.columns)
+        return as_written(order, self.columns) and not (self.anew and self.columns)
+
+
+def behind_parts(order: Order, made: Order) -> Order:
+    """What is known of rows that were divided by an order's first keys and put in another order inside their parts.
+
+    Who reads on takes rows to be divided by the first keys of their order, so those must be the same.
+    """
+    return made if in_common(order, made) else NO_ORDER
 
 
 @dataclass(frozen=True)
@@ -272,7 +297,8 @@ class HashBased(Implementation):
     """All groups in a table in memory.
 
     With `by_parts`, groups that come whole in one part need not be brought together: on Spark rows in an order are
-    divided by its first keys, while the paper knows one machine.
+    divided by its first keys, while the paper knows one machine. Rows in the very order of the groups are mixed first,
+    for Spark would not hash them.
     """
 
     columns: tuple[str, ...] = ()
@@ -280,9 +306,14 @@ class HashBased(Implementation):
 
     def fit(self, work: Work) -> Fit:
         steps: Steps = ((Step.GROUP, sum(work.rows_in)), (Step.FORM, work.rows_out))
-        if self.by_parts and divided_by(work.orders[0], self.columns):
+        order = work.orders[0]
+        if self.by_parts and divided_by(order, self.columns) and not self.mixes(order):
             return Fit(NO_ORDER, steps)
         return Fit(NO_ORDER, (*steps, (Step.GATHER, work.rows_out)))
+
+    def mixes(self, order: Order) -> bool:
+        """Whether rows come in an order that would keep Spark from hashing."""
+        return bool(self.columns) and (as_written if self.by_parts else covers)(order, self.columns)
 
     def holds(self, work: Work) -> int:
         return work.rows_out
@@ -293,17 +324,18 @@ class Sorting(Implementation):
     """Puts rows in an order that they may have already.
 
     With `by_parts`, that helps only where rows are ordered within their groups, each in one part: Spark puts all rows
-    in an order by itself, whatever order they come in.
+    in an order by itself, whatever order they come in, and leaves them divided in a way that serves nobody.
     """
 
     order: Order
     passing: Passing
     groups: int = 0  # so many first keys are of a group, in which the others order the rows; 0: all rows are in order
     by_parts: bool = False
+    anew: bool = False  # Spark orders rows by other columns too, so it sorts them however they come
 
     def uses(self, order: Order) -> bool:
         """Whether rows in an order need no sorting."""
-        if self.by_parts and (not self.groups or self.order != ascending(self.order)):
+        if self.by_parts and (not self.groups or self.anew or self.order != ascending(self.order)):
             return False
         return starts_with(order, self.order)
 
@@ -311,7 +343,22 @@ class Sorting(Implementation):
         (order,), (rows,) = work.orders, work.rows_in
         if self.uses(order):
             return Fit(self.passing.order(order), ((Step.SCAN, rows),))
-        return Fit(self.passing.order(self.order), ((Step.SORT, rows), (Step.SCAN, rows)))
+        if not self.by_parts:
+            return Fit(self.passing.order(self.order), ((Step.SORT, rows), (Step.SCAN, rows)))
+        made = self._made()
+        if divided_by(order, self.columns):
+            return Fit(self.passing.order(behind_parts(order, made)), ((Step.REORDER, rows), (Step.SCAN, rows)))
+        return Fit(self.passing.order(made), ((Step.SORT, rows), (Step.SCAN, rows)))
+
+    def _made(self) -> Order:
+        """The order of the rows behind it, as far as Spark makes use of it: up to the first column that falls."""
+        last = self.groups if self.anew or not self.groups else len(self.order)
+        return tuple(takewhile(lambda key: not key.descending, self.order[:last]))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a group."""
+        return tuple(key.column for key in self.order[: self.groups])
 
 
 @dataclass(frozen=True)
@@ -417,13 +464,15 @@ class Physical:
     same: Mapping[str, str] = field(default_factory=dict)  # columns behind the operator that equal another one
     # By implementation, the operator's own settings that ask Spark for it; none where Spark's choice is as good.
     asks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    on_spark: bool = True  # false: Spark makes no use of the order that rows come in, and leaves them in none
+    keys: tuple[Mapping[str, Any], ...] = ()  # a join's own setting of that name, which may be arranged as rows come
 
 
-def black_box(passing: Passing | None = None) -> Physical:
+def black_box(passing: Passing | None = None, on_spark: bool = True) -> Physical:
     """Rows handled one by one. Without `passing`, nothing is known of the order they leave in."""
     box = RowByRow("box", "row by row", passing)
     same = passing.same_behind() if passing is not None else {}
-    return Physical((box,), minds=(passing is not None,), same=same)
+    return Physical((box,), minds=(passing is not None,), same=same, on_spark=on_spark)
 
 
 def filtering(passing: Passing, key: Key | None) -> Physical:
@@ -436,16 +485,19 @@ def filtering(passing: Passing, key: Key | None) -> Physical:
 
 
 def grouping(columns: Sequence[str], passing: Passing, hashing: bool = True) -> Physical:
-    """Rows of a group become one, or are seen together. `passing` says under which names its columns leave."""
+    """Rows of a group become one, or are seen together in an order of their own, for which no hashing will do.
+
+    `passing` says under which names its columns leave.
+    """
     own = tuple(dict.fromkeys(columns))
-    by_sorting: Implementation = SortBased("SO", "sort-based", own, passing)
+    by_sorting: Implementation = SortBased("SO", "sort-based", own, passing, anew=not hashing)
     ways = (by_sorting, HashBased("HB", "hash-based", own)) if hashing else (by_sorting,)
     return Physical(ways, (arrangements(own, prefixes=True),), named=True, same=passing.same_behind())
 
 
-def sorting(order: Order, passing: Passing, groups: int = 0) -> Physical:
-    """Rows are put in an order, all of them or those of each group."""
-    way = Sorting("sort", "sort", order, passing, groups)
+def sorting(order: Order, passing: Passing, groups: int = 0, anew: bool = False) -> Physical:
+    """Rows are put in an order, all of them or those of each group. `anew`: Spark sorts them however they come."""
+    way = Sorting("sort", "sort", order, passing, groups, anew=anew)
     return Physical((way,), ((order,),), same=passing.same_behind())
 
 
@@ -461,10 +513,13 @@ def joining(
     keeps_order: bool = False,
     same: Mapping[str, str] | None = None,
     asks: Mapping[str, Mapping[str, Any]] | None = None,
+    keys: Sequence[Any] = (),
+    on_spark: bool = True,
 ) -> Physical:
     """Two inputs meet by their keys. `ways` are the implementations that can do it.
 
-    `passing` is of the left input; with `keeps_order`, hashing lets its rows pass one by one.
+    `passing` is of the left input; with `keeps_order`, hashing lets its rows pass one by one. `keys` are the operator's
+    own settings for the pairs of columns. `on_spark`: whether Spark can use the order of the inputs.
     """
     one, other = tuple(left), tuple(right)
     library: dict[str, Implementation] = {
@@ -484,6 +539,8 @@ def joining(
         minds=(keyed or keeps_order or "BJ" in usable, keyed),
         same={**passing.same_behind(), **(same or {})},
         asks=asks or {},
+        on_spark=on_spark,
+        keys=tuple(key.model_dump() for key in keys),
     )
 
 

@@ -225,7 +225,9 @@ class Join(Operator):
         # Rows that only the right has stand in no order of the left's keys.
         passing = known.passing("left", only=True) if outer else known.passing("left")
         asks = {way: {"form": form.value} for way, form in _ASKED.items()} if self.form is JoinForm.AUTO else {}
-        return joining(left, right, passing, ways=ways, same=same, asks=asks)
+        # An empty key that equals another one is compared in two steps, for which no order of the keys serves.
+        on_spark = not self.null_safe
+        return joining(left, right, passing, ways=ways, same=same, asks=asks, keys=self.keys, on_spark=on_spark)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         left, right = inputs.of("left"), inputs.of("right")

@@ -166,7 +166,16 @@ class Lookup(Operator, Refusing):
         right = [known.name(key.reference, "reference") for key in self.keys]
         passing = known.passing("main", lost=[item.name for item in self.take])
         asks = {"MJ": {"broadcast": False}, "SMJ": {"broadcast": False}, "HJ": {"broadcast": True}}
-        return joining(left, right, passing, ways=("MJ", "HJ", "SMJ"), keeps_order=True, asks=asks)
+        return joining(
+            left,
+            right,
+            passing,
+            ways=("MJ", "HJ", "SMJ"),
+            keeps_order=True,
+            asks=asks,
+            keys=self.keys,
+            on_spark=self.on_duplicate is OnDuplicate.FAIL,  # the first of a key is found by sorting, however rows come
+        )
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         main = inputs.of("main")
@@ -296,12 +305,12 @@ class Exists(Operator):
     def physical(self, known: Known) -> Physical:
         left = [known.name(key.main, "main") for key in self.keys]
         right = [known.name(key.reference, "reference") for key in self.keys]
-        return joining(left, right, known.passing("main"), ways=("MJ", "HJ", "SMJ"))
+        return joining(left, right, known.passing("main"), ways=("MJ", "HJ", "SMJ"), keys=self.keys)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         main, reference = inputs.of("main"), inputs.of("reference")
         keys = [f"{quoted(key.reference)} AS {key_column(index)}" for index, key in enumerate(self.keys)]
-        known = reference.selectExpr(*keys, f"true AS {FOUND}").distinct()
+        known = reference.selectExpr(*keys).distinct().selectExpr("*", f"true AS {FOUND}")
         on = " AND ".join(
             f"main.{quoted(key.main)} = reference.{key_column(index)}" for index, key in enumerate(self.keys)
         )

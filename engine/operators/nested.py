@@ -199,7 +199,8 @@ class Explode(Operator):
             yield from taken(schema, [self.into], "into")
 
     def physical(self, known: Known) -> Physical:
-        return black_box(known.passing(lost=[self.into or self.column]))
+        # Spark no longer knows of an order behind it.
+        return black_box(known.passing(lost=[self.into or self.column]), on_spark=False)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         explode = tools.functions.explode_outer if self.keep_empty else tools.functions.explode

@@ -148,7 +148,8 @@ class Unpivot(Operator):
                 yield Finding(f"the columns do not go together: {error}", setting="columns")
 
     def physical(self, known: Known) -> Physical:
-        return black_box(known.passing(renamed={name: name for name in self.keep}, only=True))
+        # Spark no longer knows of an order behind it.
+        return black_box(known.passing(renamed={name: name for name in self.keep}, only=True), on_spark=False)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         frame = inputs.first()

@@ -84,7 +84,7 @@ class Sample(Operator):
     seed: int = Field(1, description="Another seed draws other rows; the same seed over the same files the same.")
 
     def physical(self, known: Known) -> Physical:
-        return black_box(known.passing())
+        return black_box(known.passing(), on_spark=False)  # which no longer knows of an order behind it
 
     def expected_share(self) -> float:
         return self.fraction
@@ -117,7 +117,7 @@ class Limit(Operator):
 
     def physical(self, known: Known) -> Physical:
         if not self.order:
-            return black_box(known.passing())
+            return black_box(known.passing(), on_spark=False)  # all rows go into one part
         return sorting(tuple(Key(known.name(by.column), by.descending) for by in self.order), known.passing())
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:

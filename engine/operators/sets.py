@@ -174,7 +174,8 @@ class SetOperation(Operator):
             return black_box()
         left = [known.name(name, "left") for name in columns[0]]
         right = [known.name(name, "right") for name in columns[0]]
-        return joining(left, right, known.passing("left"), ways=("MJ", "HJ", "SMJ"))
+        # Spark compares empty values in a way of its own, for which no order of the columns serves.
+        return joining(left, right, known.passing("left"), ways=("MJ", "HJ", "SMJ"), on_spark=False)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         left, right = inputs.of("left"), inputs.of("right")
@@ -268,7 +269,8 @@ class Difference(Operator):
 
     def physical(self, known: Known) -> Physical:
         old, new = ([known.name(name, port) for name in self.keys] for port in ("old", "new"))
-        return joining(old, new, known.passing("old"), ways=("MJ", "HJ", "SMJ"))
+        # On Spark both states are put together and grouped.
+        return joining(old, new, known.passing("old"), ways=("MJ", "HJ", "SMJ"), on_spark=False)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         old, new = inputs.of("old"), inputs.of("new")

@@ -26,7 +26,7 @@ from engine.model.operator import (
     WindowFunction,
     expression_type,
 )
-from engine.model.physical import Key, Known, Physical, sorting
+from engine.model.physical import Key, Known, Order, Physical, sorting
 from engine.model.types import Schema, is_numeric
 from engine.operators._sql import (
     OrderBy,
@@ -76,9 +76,8 @@ class Sequence(Operator):
         yield from order_findings(schema, self.order, "order")
 
     def physical(self, known: Known) -> Physical:
-        order = tuple(Key(known.name(by.column), by.descending) for by in self.order)
-        groups = tuple(Key(known.name(name)) for name in self.partition)
-        return sorting((*groups, *order), known.passing(lost=[self.into]))
+        groups, order = _grouped_order(self.partition, self.order, known)
+        return sorting((*groups, *order), known.passing(lost=[self.into]), len(groups), anew=True)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         frame = inputs.first()
@@ -91,6 +90,19 @@ class Sequence(Operator):
         elif self.start != 1:
             number = number + (self.start - 1)
         return frame.withColumn(self.into, number)
+
+
+def _grouped_order(partition: list[str], order: list[OrderBy], known: Known) -> tuple[Order, Order]:
+    """The order by groups and that inside them, in which a group's own columns say nothing."""
+    groups = tuple(dict.fromkeys(Key(known.name(name)) for name in partition))
+    seen = {key.column for key in groups}
+    inside = []
+    for by in order:
+        key = Key(known.name(by.column), by.descending)
+        if key.column not in seen:
+            inside.append(key)
+            seen.add(key.column)
+    return groups, tuple(inside)
 
 
 class FrameUnit(StrEnum):
@@ -189,11 +201,10 @@ class Window(Operator):
                 yield Finding("a range with distances needs an order by one number or date", setting="frame")
 
     def physical(self, known: Known) -> Physical:
-        order = tuple(Key(known.name(by.column), by.descending) for by in self.order)
-        groups = tuple(Key(known.name(name)) for name in self.partition)
-        plain_order = all(by.nulls is None for by in self.order)
+        groups, order = _grouped_order(self.partition, self.order, known)
+        as_written = len(order) == len(self.order) and all(by.nulls is None for by in self.order)
         passing = known.passing(lost=[item.name for item in self.functions])
-        return sorting((*groups, *order), passing, len(groups) if plain_order else 0)
+        return sorting((*groups, *order), passing, len(groups), anew=not as_written)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> DataFrame:
         return inputs.first().withColumns(

@@ -11,14 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.model.physical import (
-    BroadcastJoin,
     HashBased,
-    HashJoin,
     Implementation,
     Key,
     MergeJoin,
     Order,
-    RowByRow,
     SortBased,
     SortedFilter,
     Sorting,
@@ -27,13 +24,15 @@ from engine.model.physical import (
     ascending,
     covers,
     divided_by,
+    in_common,
     in_step,
     ordered_by,
 )
-from engine.plan.graph import Edge, Graph, Recordset
+from engine.plan.graph import Activity, Edge, Graph, Recordset
 from engine.plan.space import Line, Plan
 
 Input = tuple[str, str, int]  # rows from a node to another, and the number of the input there
+Place = str | Edge  # where rows are divided: a recordset, an activity that sorts, or the edge that a sorter stands on
 
 
 @dataclass(frozen=True)
@@ -46,15 +45,17 @@ class Layout:
 
     order: Order
     by: int
+    sorts: bool = True  # false: rows are divided only, for Spark sorts them itself
 
     def as_data(self) -> list[Any]:
         """The layout as plain data."""
-        return [[list(key) for key in self.order], self.by]
+        return [[list(key) for key in self.order], self.by, self.sorts]
 
     @classmethod
     def from_data(cls, data: list[Any]) -> Layout:
         """The layout that `as_data` wrote down."""
-        return cls(tuple(Key(column, descending) for column, descending in data[0]), data[1])
+        keys, by, sorts = data
+        return cls(tuple(Key(column, descending) for column, descending in keys), by, sorts)
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,11 @@ def applied(graph: Graph, plan: Plan, asked: Iterable[str] | None = None) -> App
 
 
 class _Applying:
-    """Finds out whose order is really used, and by how many of its keys."""
+    """Finds out whose order is really used, and by how many of its keys.
+
+    Rows are divided in places: where a sorter stands, and where an activity sorts them itself. Each is divided by the
+    fewest keys that anybody behind it makes use of, and places whose rows meet in step are divided alike.
+    """
 
     def __init__(self, graph: Graph, plan: Plan, asked: set[str] | None) -> None:
         self.graph = graph
@@ -114,7 +119,12 @@ class _Applying:
             (position.node if position.edge is None else position.edge): order
             for position, order in plan.sorters.items()
         }
-        self._used: dict[str, frozenset[int]] = {}
+        self._alike: dict[Place, Place] = {}  # a place to another one that is divided alike
+        self._met: set[Place] = set()  # places whose rows meet others in step
+        self._uses: dict[Place, set[int]] = {}  # numbers of keys; 0: the order is used, but not how rows are divided
+        self._behind: dict[str, Place | None] = {}  # where the rows that leave a node were divided
+        for id_ in graph.nodes:
+            self._behind[id_] = self._walk(id_)
 
     def result(self) -> Applied:
         settings: dict[tuple[str, str], Any] = {}
@@ -125,7 +135,7 @@ class _Applying:
         for id_, node in self.graph.nodes.items():
             if isinstance(node, Recordset):
                 order = self.kept_order(node)
-                used = self.used_behind(id_)
+                used = self.used(id_)
                 if order and (used or id_ in self.sorters):
                     # Ranges are best for a filter to skip; finding them reads the rows once more, as a source can be.
                     by_ranges = used == {0} and node.copied
@@ -134,26 +144,62 @@ class _Applying:
                 continue
             for edge in self.graph.incoming[id_]:
                 if edge in self.sorters:
-                    passed[_key(edge)] = _layout(self.sorters[edge], self.used_at(edge))
+                    passed[_key(edge)] = _layout(self.sorters[edge], self.used(edge))
                     rows.append(edge.rows)
             if self.asked is not None and id_ not in self.asked:
                 continue
             line, way = self.lines[id_], self.way(id_)
             for setting, value in node.physical.asks.get(way.name, {}).items():
                 settings[id_, setting] = value
-            can_hash = any(isinstance(one, HashBased) for one in node.physical.implementations)
-            if can_hash and isinstance(way, SortBased):
-                # What sorts by itself in the paper is sorted on its way in: Spark would hash the groups.
+            if isinstance(way, MergeJoin | SortMergeJoin):
+                settings.update(self.arranged(node, way))
+            if isinstance(way, SortBased | Sorting):
                 (edge,) = self.graph.incoming[id_]
-                steps = [step for step, _ in line.steps]
-                if Step.SORT in steps:
-                    passed[_key(edge)] = Layout(ordered_by(*way.columns), len(way.columns))
-                    rows.append(edge.rows)
-                elif Step.REORDER in steps:
-                    passed[_key(edge)] = Layout(ascending(way.reordered(line.takes[0])), 0)
-            if isinstance(way, HashBased) and covers(line.takes[0], way.columns):
+                layout = self.sorted_here(node, edge)
+                if layout is not None:
+                    passed[_key(edge)] = layout
+                    rows.append(edge.rows if layout.by else 0)
+            if isinstance(way, HashBased) and way.mixes(line.takes[0]):
                 mixed.update(map(_key, self.graph.incoming[id_]))
         return Applied(settings, staged, passed, frozenset(mixed), max(rows))
+
+    def sorted_here(self, node: Activity, edge: Edge) -> Layout | None:
+        """How rows are handed to an activity that sorts them for its own sake; None where Spark does all that."""
+        line, way = self.lines[node.id], self.way(node.id)
+        assert isinstance(way, SortBased | Sorting)
+        steps = [step for step, _ in line.steps]
+        can_hash = any(isinstance(one, HashBased) for one in node.physical.implementations)
+        order = ordered_by(*way.columns)
+        if Step.SORT in steps:
+            by = min((count for count in self.used(node.id) if count), default=len(order))
+            if can_hash:  # what sorts by itself in the paper is sorted on its way in: Spark would hash the groups
+                return Layout(order, min(by, len(order)))
+            # Spark sorts these itself. It would divide them by all columns of a group where fewer do for all, and into
+            # as many parts as it likes where others are to meet them in step.
+            divided = by < len(order) or self._first(node.id) in self._met
+            return Layout(order[:by], by, sorts=False) if divided else None
+        if Step.REORDER not in steps or not can_hash:
+            return None
+        if edge not in self.sorters:
+            return Layout(order, 0)
+        sorter = _layout(self.sorters[edge], self.used(edge))
+        return Layout(order, sorter.by) if in_common(sorter.order, order) >= sorter.by else sorter
+
+    def arranged(self, node: Activity, way: MergeJoin | SortMergeJoin) -> dict[tuple[str, str], Any]:
+        """The keys of a join in the order that rows come in: as they are written, Spark would sort for them again."""
+        line = self.lines[node.id]
+        sides = zip(line.takes, (way.left, way.right), line.rows_in, strict=True)
+        ready = [
+            ([own.index(key.column) for key in order[: len(own)]], rows)
+            for order, own, rows in sides
+            if covers(order, own)
+        ]
+        if not ready or not node.physical.keys:
+            return {}
+        places, _ = max(ready, key=lambda side: side[1])
+        if places == sorted(places):
+            return {}
+        return {(node.id, "keys"): [dict(node.physical.keys[place]) for place in places]}
 
     def way(self, id_: str) -> Implementation:
         activity = self.graph.activity(id_)
@@ -171,46 +217,74 @@ class _Applying:
         before = self.graph.nodes[incoming[0].source]
         return self.kept_order(before) if isinstance(before, Recordset) else self.lines[before.id].leaves
 
-    # -- how many keys of an order are used; 0: the order is, but not that equal keys stand in one part
+    # -- where rows are divided, and by how many keys
 
-    def used_behind(self, id_: str) -> frozenset[int]:
-        """By all that read a node."""
-        if id_ not in self._used:
-            found = (self.used_at(edge) for edge in self.graph.outgoing[id_] if edge not in self.sorters)
-            self._used[id_] = frozenset().union(*found)
-        return self._used[id_]
+    def used(self, place: Place) -> set[int]:
+        """How many keys are used of the order that rows are put in somewhere, by all that get them so."""
+        return self._uses.get(self._first(place), set())
 
-    def used_at(self, edge: Edge) -> frozenset[int]:
-        """By the consumer at the end of an edge, and by those behind it that see the same order."""
-        if isinstance(self.graph.nodes[edge.target], Recordset):
-            return frozenset()  # it is divided and sorted where it is stored
-        line, way = self.lines[edge.target], self.way(edge.target)
-        order = line.takes[edge.number] if edge.number < len(line.takes) else ()
-        if not order:
-            return frozenset()
-        own = _own_use(way, line)
-        passes = isinstance(way, RowByRow | SortedFilter | BroadcastJoin | HashJoin | SortBased)
-        passes = passes or (isinstance(way, Sorting) and way.uses(order))
-        if own is None and not (passes and edge.number == 0 and line.leaves):
-            return frozenset()
-        behind = self.used_behind(edge.target) if passes and edge.number == 0 and line.leaves else frozenset()
-        return behind if own is None else behind | {own}
+    def _first(self, place: Place) -> Place:
+        while place in self._alike:
+            place = self._alike[place]
+        return place
+
+    def _walk(self, id_: str) -> Place | None:
+        """Note what a node makes of the orders that come in; gives the place where the rows behind it were divided."""
+        node = self.graph.nodes[id_]
+        if isinstance(node, Recordset):
+            return id_ if self.kept_order(node) else None  # it is divided and sorted where it is stored
+        incoming = self.graph.incoming[id_]
+        line, way = self.lines[id_], self.way(id_)
+        places = [edge if edge in self.sorters else self._behind[edge.source] for edge in incoming]
+        for place, count in zip(places, _own_uses(way, line), strict=False):
+            if place is not None and count is not None:
+                self._uses.setdefault(self._first(place), set()).add(count)
+        if isinstance(way, MergeJoin | SortMergeJoin) and in_step(line.takes[0], line.takes[1], way.left, way.right):
+            self._join(places[0], places[1])
+        if not line.leaves:
+            return None
+        if isinstance(way, SortBased | Sorting) and any(step is Step.SORT for step, _ in line.steps):
+            if way.columns:
+                self._uses[id_] = {len(way.columns)}
+            return id_
+        return places[0]
+
+    def _join(self, one: Place | None, other: Place | None) -> None:
+        """Two places are to be divided alike."""
+        if one is None or other is None:
+            return
+        one, other = self._first(one), self._first(other)
+        if one != other:
+            self._alike[other] = one
+            self._uses.setdefault(one, set()).update(self._uses.pop(other, ()))
+        self._met.add(one)  # a place that is joined to another one is met there
 
 
-def _own_use(way: Implementation, line: Line) -> int | None:
-    """How many keys of its inputs' order an implementation uses; None where it uses none."""
-    if isinstance(way, SortBased) and covers(line.takes[0], way.columns):
-        return len(way.columns)
+def _own_uses(way: Implementation, line: Line) -> list[int | None]:
+    """By input, how many keys of its order an implementation uses; None where it uses none."""
+    if isinstance(way, SortedFilter):
+        return [0]
     if isinstance(way, MergeJoin | SortMergeJoin):
-        return len(way.left) if in_step(line.takes[0], line.takes[1], way.left, way.right) else None
-    if isinstance(way, HashBased | SortBased) and way.by_parts:
-        return divided_by(line.takes[0], way.columns) or None
-    if isinstance(way, Sorting) and way.by_parts:
-        return way.groups if way.uses(line.takes[0]) else None
-    return 0 if isinstance(way, SortedFilter) else None
+        keys = (way.left, way.right)
+        return [len(own) if covers(order, own) else None for order, own in zip(line.takes, keys, strict=True)]
+    if not isinstance(way, SortBased | HashBased | Sorting):
+        return []
+    order = line.takes[0]
+    if isinstance(way, SortBased) and way.uses(order):
+        return [len(way.columns) or None]
+    if not way.by_parts:
+        return []
+    if isinstance(way, Sorting) and way.uses(order):
+        return [way.groups]
+    if isinstance(way, HashBased) and way.mixes(order):
+        return []
+    divided = divided_by(order, way.columns)
+    if isinstance(way, HashBased):
+        return [divided or None]
+    return [in_common(order[:divided], ordered_by(*way.columns)) or divided or None]
 
 
-def _layout(order: Order, used: frozenset[int]) -> Layout:
+def _layout(order: Order, used: set[int]) -> Layout:
     """Rows are divided by as many keys as all who use the order can do with."""
     divided = [count for count in used if count]
     return Layout(ascending(order), min(divided, default=1))

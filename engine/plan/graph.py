@@ -11,8 +11,20 @@ from enum import IntEnum
 
 from engine.model.binding import Bound, Link
 from engine.model.operator import Mode, PassOn, Role, Target
-from engine.model.physical import HashBased, Implementation, Known, Order, Physical, SortBased, Sorting
+from engine.model.physical import (
+    HashBased,
+    Implementation,
+    Known,
+    Order,
+    Physical,
+    RowByRow,
+    SortBased,
+    SortedFilter,
+    Sorting,
+    ordered_by,
+)
 from engine.model.types import Schema
+from engine.partition.fused import fuse
 from engine.plan.rows import Rows
 
 
@@ -48,6 +60,7 @@ class Activity:
     physical: Physical
     rows_out: int
     cost_us: float | None = None  # what is known of its cost for one row
+    held: bool = False  # several read a stored copy of its rows, which come back in no order
 
 
 @dataclass(frozen=True)
@@ -151,6 +164,8 @@ def graph_of(bound: Bound, rows: Rows, sortable: Callable[[str], bool] | None = 
     def spelling(name: str) -> str:
         return spellings.setdefault(name.lower(), name)
 
+    copied = {node for node, _ in fuse(bound).holders} if on_spark else set()
+    straight: set[str] = set()  # rows as they are read from files, one by one: a filter behind it can leave some unread
     same: dict[str, Mapping[str, str]] = {}
     nodes: dict[str, Recordset | Activity] = {}
     for id_ in bound.order:
@@ -158,6 +173,7 @@ def graph_of(bound: Bound, rows: Rows, sortable: Callable[[str], bool] | None = 
         if operator.role is not Role.ACTIVITY:
             producers = bound.producers(id_)
             same[id_] = same[producers[0][0]] if len(producers) == 1 else {}
+            straight.add(id_)
             nodes[id_] = Recordset(
                 id_,
                 rows.out(id_),
@@ -169,9 +185,13 @@ def graph_of(bound: Bound, rows: Rows, sortable: Callable[[str], bool] | None = 
             continue
         physical = operator.physical(_known(bound, id_, same, spelling))
         if on_spark:
-            physical = _in_parts(physical)
+            from_files = all(source in straight for source, _ in bound.producers(id_))
+            physical = _in_parts(physical, from_files)
+            if from_files and all(isinstance(way, RowByRow | SortedFilter) for way in physical.implementations):
+                straight.add(id_)
         same[id_] = physical.same
-        nodes[id_] = Activity(id_, physical, rows.out(id_), None if physical.named else _cost_us(bound, id_, rows))
+        cost_us = None if physical.named else _cost_us(bound, id_, rows)
+        nodes[id_] = Activity(id_, physical, rows.out(id_), cost_us, held=id_ in copied)
     return Graph(nodes, tuple(_edges(bound, rows, allowed)))
 
 
@@ -181,16 +201,25 @@ def _cost_us(bound: Bound, id_: str, rows: Rows) -> float | None:
     return rows.cost_us(id_) if hints is None or hints.cost_us is None else hints.cost_us
 
 
-def _in_parts(physical: Physical) -> Physical:
-    """A template over rows that are divided among tasks; an order that helps nobody there is of no interest."""
-    ways = tuple(map(_by_parts, physical.implementations))
+def _in_parts(physical: Physical, from_files: bool) -> Physical:
+    """A template over rows that are divided among tasks; an order that helps nobody there is of no interest.
+
+    `from_files`: rows come straight from files, of which a sorted filter can leave some unread.
+    """
+    ways = tuple(_by_parts(way, from_files) for way in physical.implementations)
+    if not physical.on_spark:
+        return replace(physical, implementations=ways, interesting=(), minds=())
+    interesting = physical.interesting
     for way in ways:
         if isinstance(way, Sorting) and not way.uses(way.order):
-            return replace(physical, implementations=ways, interesting=())
-    return replace(physical, implementations=ways)
+            # Spark sorts however rows come; that groups come whole in one part saves their way there.
+            interesting = ((ordered_by(*way.columns),),) if way.groups else ()
+    return replace(physical, implementations=ways, interesting=interesting)
 
 
-def _by_parts(way: Implementation) -> Implementation:
+def _by_parts(way: Implementation, from_files: bool) -> Implementation:
+    if isinstance(way, SortedFilter):
+        return replace(way, reads_all=not from_files)
     return replace(way, by_parts=True) if isinstance(way, HashBased | SortBased | Sorting) else way
 
 

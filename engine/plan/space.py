@@ -8,7 +8,7 @@ their sorters, and adding the numbers of two parts of a plan gives the number of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.model.physical import NO_ORDER, Fit, Implementation, Order, Step, Steps, Work
 from engine.plan.constraints import Constraints
@@ -206,6 +206,7 @@ class Space:
                 continue
             fit = way.fit(work)
             if fit is not None:
+                fit = replace(fit, leaves=NO_ORDER) if activity.held else fit
                 counted = self.counted is None or activity.id in self.counted
                 return Taken(way, fit, cost_of(self.model, fit.steps, activity.cost_us) if counted else 0)
         return None

@@ -26,6 +26,7 @@ from engine.schedule.policy import MIXED
 from engine.schedule.queues import Pack, Queue
 from engine.spark.backend import backend_of
 from engine.spark.compile import NodeBuilder
+from engine.spark.letting_go import letting_go
 from engine.spark.pack_frames import PackFrames, Produced
 from engine.spark.pack_turns import PackTurns, Turn
 from engine.spark.packs import PackStore, default_budget_bytes
@@ -147,7 +148,7 @@ class PackRun(Run):
         monitor = self.monitor
         monitor.statistics.clock(self.control.clock())
         try:
-            with self._telemetry():
+            with self._telemetry(), letting_go():
                 while not monitor.finished:
                     self.control.take(self._in_turn())
                     if monitor.pace.held and not self.running:

@@ -37,7 +37,7 @@ OPTIONS = {"parquet.block.size": str(ROW_GROUP_BYTES)}
 def in_order(frame: DataFrame, layout: Layout, parts: int) -> DataFrame:
     """Rows on their way from one activity to the next: those of the same first keys together, each part in order."""
     divided = frame.repartition(parts, *_divided(layout)) if layout.by else frame
-    return divided.sortWithinPartitions(*_keys(layout))
+    return divided.sortWithinPartitions(*_keys(layout)) if layout.sorts else divided
 
 
 def in_no_order(frame: DataFrame) -> DataFrame:

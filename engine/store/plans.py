@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from engine.model.physical import (
     HashBased,
     HashJoin,
     SortBased,
+    Sorting,
     SortMergeJoin,
     Work,
 )
@@ -108,7 +110,8 @@ def _given(bound: Bound, rows: Rows, model: CostModel, text: str, sorters: bool)
             "the signature has sorters, which take the granularity fused on classic Spark: rows that travel in packs "
             "cannot have them, nor can those behind Spark Connect"
         )
-    return _made(ranking, plan, model, "signature", applied(graph, plan))
+    work = applied(graph, plan)
+    return _made(ranking, plan, model, "signature", work if sorters else _without_layouts(work))
 
 
 def _best(bound: Bound, rows: Rows, model: CostModel, sorters: bool) -> RunPlan:
@@ -123,21 +126,31 @@ def _best(bound: Bound, rows: Rows, model: CostModel, sorters: bool) -> RunPlan:
     planning = bound.workflow.plan
     chosen = {*planning.pin, *planning.forbid} if planning is not None else set()
     limited = planning is not None and (planning.memory_rows is not None or planning.limits or planning.resumption)
+    mixed: set[str] = set()
     while True:
-        graph = graph_of(bound, rows, sortable, on_spark=True)
+        graph = _leaving_no_order(graph_of(bound, rows, sortable, on_spark=True), mixed)
         if not limited:
             graph = _hashing(graph, chosen)
         asked = constraints(bans=_not_unasked(graph, bound, model), planning=bound.workflow.plan)
         ranking = rank(graph, model, asked, 1)
         few = _few_groups(graph, ranking.best)
-        if not few:
+        idle = _sorted_for_few(graph, ranking.best) - mixed
+        if not few and not idle:
             break
         refused |= few
+        mixed |= idle
     if ranking.best.sorters:
         ranking = _worth_it(ranking, graph, model, asked)
     work = applied(graph, ranking.best, known | chosen)
+    if not sorters:
+        work = _without_layouts(work)
     left = [node for node in graph.nodes if node not in known | chosen and has_choice(graph, node)]
     return _made(ranking, ranking.best, model, BEST, work, tuple(left))
+
+
+def _without_layouts(work: Applied) -> Applied:
+    """What a plan asks of a run that cannot divide and sort rows: its implementations alone, as far as Spark's own."""
+    return Applied(work.settings)
 
 
 def _made(
@@ -199,6 +212,44 @@ def _few_groups(graph: Graph, plan: Plan) -> set[str]:
             if isinstance(way, SortBased) and activity.rows_out < FEW_GROUPS:
                 found.add(position.node)
     return found
+
+
+def _leaving_no_order(graph: Graph, nodes: set[str]) -> Graph:
+    """The same graph, in which nothing behind some activities relies on the order that they leave."""
+    if not nodes:
+        return graph
+    changed = {
+        id_: replace(node, held=True) if isinstance(node, Activity) and id_ in nodes else node
+        for id_, node in graph.nodes.items()
+    }
+    return Graph(changed, graph.edges)
+
+
+def _sorted_for_few(graph: Graph, plan: Plan) -> set[str]:
+    """Activities that sort, and whose rows would be divided by fewer columns for the sake of few groups behind them."""
+    found = set()
+    for (_, node, _), layout in applied(graph, plan).passed.items():
+        activity = graph.activity(node)
+        assert activity is not None
+        (way,) = (one for one in activity.physical.implementations if one.name == plan.implementations[node])
+        fewer = isinstance(way, SortBased | Sorting) and 0 < layout.by < len(way.columns)
+        if fewer and any(one.rows_out < FEW_GROUPS for one in _groups_behind(graph, node)):
+            found.add(node)
+    return found
+
+
+def _groups_behind(graph: Graph, start: str) -> Iterator[Activity]:
+    """The aggregates that an activity's rows reach before they are stored."""
+    waiting, seen = [start], {start}
+    while waiting:
+        for edge in graph.outgoing[waiting.pop()]:
+            activity = graph.activity(edge.target)
+            if activity is None or edge.target in seen:
+                continue
+            seen.add(edge.target)
+            waiting.append(edge.target)
+            if any(isinstance(way, HashBased) for way in activity.physical.implementations):
+                yield activity
 
 
 def _not_unasked(graph: Graph, bound: Bound, model: CostModel) -> list[tuple[str, str]]:

@@ -5,19 +5,36 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QGuiApplication, QImage, QPainter, QWheelEvent
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
+from PySide6.QtGui import (
+    QGuiApplication,
+    QImage,
+    QPainter,
+    QPaintEvent,
+    QRegion,
+    QWheelEvent,
+)
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QGraphicsItem, QLineEdit, QPlainTextEdit, QStyleOptionGraphicsItem
+from PySide6.QtWidgets import (
+    QApplication,
+    QGraphicsItem,
+    QLineEdit,
+    QPlainTextEdit,
+    QStyleOptionGraphicsItem,
+    QWidget,
+)
 
 from designer.canvas import tips
 from designer.canvas.guides import Guides
+from designer.canvas.minimap import LATER_MS
 from designer.canvas.node import PORT, NodeItem, form_of, outline
 from designer.document import arranging, changes
 from designer.document.layout import NODE_WIDTH, groups, notes, positions
 from designer.session.settings import Settings
 from designer.theme.theme import theme
 from designer.window.window import MainWindow
+from engine.experiments.bench_large_file import large_workflow
+from engine.model.file import save
 from engine.model.operator import Carries, Category, Role
 from engine.operators import catalogue
 from tests.designer.conftest import edges, opened, state, steps, undo_gives_back
@@ -297,6 +314,47 @@ def test_everything_fits_into_the_view(window: MainWindow) -> None:
     hand = opened(window, fig1())
     hand.key(Qt.Key.Key_0, CTRL)
     assert hand.view.visible_frame().contains(hand.view.canvas.content())
+
+
+class Painted(QObject):
+    """The part of a widget that was painted since it was last asked."""
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        self.region = QRegion()
+        widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if isinstance(event, QPaintEvent):
+            self.region = self.region.united(event.region())
+        return False
+
+
+def test_a_pan_paints_what_comes_into_sight_and_nothing_below_the_minimap(window: MainWindow, tmp_path: Path) -> None:
+    save(large_workflow(120), tmp_path / "large.butterfly.yaml")
+    view = window.files.open(tmp_path / "large.butterfly.yaml")
+    assert view is not None
+    minimap = view.minimap
+    view.zoom_to(1.0)
+    view.show_node(list(view.canvas.nodes)[60])
+    QTest.qWait(2 * LATER_MS)  # the map is drawn
+    below, above = Painted(view.viewport()), Painted(minimap)
+    for _ in range(5):
+        below.region = above.region = QRegion()
+        view.horizontalScrollBar().setValue(view.horizontalScrollBar().value() + 7)
+        view.verticalScrollBar().setValue(view.verticalScrollBar().value() + 5)
+        QApplication.processEvents()
+        assert minimap.isVisible()
+        assert minimap.pos() == minimap.home
+        assert below.region.contains(QPoint(view.viewport().width() - 2, 40)), "what comes in is painted"
+        assert not below.region.intersects(minimap.geometry().adjusted(20, 20, -20, -20))
+        area = sum(rect.width() * rect.height() for rect in below.region)
+        assert area < 0.1 * view.viewport().width() * view.viewport().height()
+    stored = window.screen().grabWindow(window.winId()).toImage()
+    window.repaint()
+    view.viewport().repaint()
+    minimap.repaint()
+    assert stored == window.screen().grabWindow(window.winId()).toImage(), "as if all had been painted anew"
 
 
 def test_the_minimap_moves_the_view_and_can_be_put_away(window: MainWindow) -> None:

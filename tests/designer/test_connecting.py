@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QByteArray, QMimeData, QPointF, Qt
-from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtGui import (
+    QDragEnterEvent,
+    QDragMoveEvent,
+    QDropEvent,
+)
+from PySide6.QtWidgets import (
+    QApplication,
+)
 
 from designer.canvas.drop import MIME
 from designer.document import changes

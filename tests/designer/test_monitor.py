@@ -21,7 +21,7 @@ from designer.monitor.compare import CompareWindow
 from designer.monitor.overlay import fitting, legible, node_texts, state_colour
 from designer.monitor.panel import PROJECTOR
 from designer.monitor.scrubber import speed_of
-from designer.monitor.units import bytes_text, seconds_text
+from designer.monitor.units import bytes_text
 from designer.session.settings import Settings
 from designer.window.window import MainWindow
 from engine.control import RunControl, driven
@@ -343,12 +343,20 @@ def test_a_comparison_tells_of_logs_that_break_off_and_has_the_figures_of_the_ot
         assert window.remarks.text() == f"All alike.\n{flaw}"
         assert window.remarks.isVisible()
         cells = [[window.table.item(row, column).text() for column in range(11)] for row in range(2)]  # type: ignore[union-attr]
+        header = window.table.horizontalHeader()
+        for width in (700, 1000, 1900):
+            window.resize(width, 800)
+            QApplication.processEvents()
+            seen = [column for column in range(11) if not header.isSectionHidden(column)]
+            assert {0, 1, 3, 4, 5, 8} <= set(seen), "time, average and peak memory and turns are always told"
+            assert all(header.sectionSize(column) >= header.sectionSizeHint(column) for column in seen)
+        assert len(seen) == 11
         window.save_html(tmp_path / "report.html")
     finally:
         window.close()
     whole = measured(runs["rr"])
     assert cells[0] == [
-        logged(runs["rr"], "run-started")[0]["run"], "RR", "done", seconds_text(whole["seconds"]),
+        logged(runs["rr"], "run-started")[0]["run"], "RR", "done", f"{whole['seconds']:,.2f}",
         bytes_text(whole["avg_bytes"]), bytes_text(whole["max_bytes"]), f"{whole['avg_packs']:,.1f}",
         f"{whole['max_packs']:,}", f"{whole['activations']:,}", "0", "exact",
     ]  # fmt: skip

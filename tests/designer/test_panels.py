@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QColor, QWheelEvent
+from PySide6.QtGui import QColor, QMouseEvent, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -23,6 +23,7 @@ from designer.monitor.panels.operators import OperatorsPanel
 from designer.monitor.panels.parallelism import ParallelismPanel
 from designer.monitor.panels.staleness import StalenessPanel
 from designer.monitor.player import Player
+from designer.monitor.still import Still
 from designer.monitor.units import bytes_text, count_text, seconds_text
 from engine.events import EventLog, QueueSpilled, SparkJob, SparkReady, TableStaleness
 from tests.designer.conftest import logged
@@ -122,6 +123,70 @@ def test_a_budget_far_above_the_queues_is_told_at_the_top(
     assert told.startswith(f"all queues full: {bytes_text(full)}")
 
 
+def test_a_run_without_queues_says_so_and_has_no_axis_of_bytes(
+    player: Player, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    log = tmp_path / "events.jsonl"
+    lines = [json.loads(line) for line in runs["rr"].read_text().splitlines()]
+    lines = [
+        line for line in lines if line["event"] in ("run-started", "unit-started", "unit-finished", "run-finished")
+    ]
+    lines[0] |= {"granularity": "fused", "queues": {}, "settings": {}}
+    lines[-1].pop("queue")
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    panel = shown(MemoryPanel, player, log)
+    assert panel.empty.isVisible()
+    assert panel.empty.toPlainText().startswith("No queues in this run: it is fused")
+    assert not panel.values.style["showValues"]
+    assert not panel.values.label.isVisible()
+    assert "no queues" in panel.headline.text()
+    assert "0 B" not in panel.headline.text()
+    assert not panel.measure.isEnabled()
+    again = shown(MemoryPanel, player, runs["rr"])
+    for one in (panel, again):  # the same panel shows another run
+        assert not one.empty.isVisible()
+        assert one.values.style["showValues"]
+        assert one.values.label.isVisible()
+        assert one.measure.isEnabled()
+
+
+@pytest.mark.parametrize("top", [0.4, 1.0, 2.0, 3.0, 9.0, 1020.0, 5_100.0, 2_345_678.0])
+def test_no_two_ticks_of_memory_have_one_text_and_none_is_a_part_of_a_byte(
+    player: Player, runs: dict[str, Path], top: float
+) -> None:
+    axis = shown(MemoryPanel, player, runs["rr"]).values
+    values = [value for _, level in axis.tickValues(0.0, top * 1.08, 300.0) for value in level]
+    texts = [text for spacing, level in axis.tickValues(0.0, top * 1.08, 300.0)
+             for text in axis.tickStrings(level, 1.0, spacing)]  # fmt: skip
+    assert values
+    assert values == [round(value) for value in values]
+    assert len(set(texts)) == len(texts)
+
+
+@pytest.mark.parametrize("scale", [1.0, PROJECTOR])
+@pytest.mark.parametrize("width", [330, 470, 700, 1100])
+def test_no_head_of_a_table_is_cut(
+    player: Player, runs: dict[str, Path], tmp_path: Path, width: int, scale: float
+) -> None:
+    unit = next(iter(logged(runs["rr"], "run-started")[0]["units"]))
+    log = with_a_job(runs["rr"], tmp_path / "events.jsonl", unit)
+    for kind in (JobsPanel, DecisionsPanel):
+        panel = shown(kind, player, log)
+        panel.set_scale(scale)
+        panel.resize(width, 320)
+        QApplication.processEvents()
+        player.redraw()
+        header = panel.list.header() if kind is JobsPanel else panel.table.horizontalHeader()
+        seen = [column for column in range(5) if not header.isSectionHidden(column)]
+        assert {0, 1 if kind is JobsPanel else 2} <= set(seen), "who did it when is always told"
+        assert len(seen) == 5 or width < 1100 * scale
+        for column in seen:
+            assert header.sectionSize(column) >= header.sectionSizeHint(column), column
+        cells = panel.list if kind is JobsPanel else panel.table
+        fits = cells.viewport().width() >= header.length()
+        assert fits or len(seen) == 2, "columns go before the table scrolls"
+
+
 def test_the_activity_panel_has_a_bar_for_every_turn(player: Player, runs: dict[str, Path]) -> None:
     panel = shown(ActivityPanel, player, runs["rr"])
     zero = logged(runs["rr"], "run-started")[0]["time"]
@@ -158,13 +223,26 @@ def test_operators_have_their_throughput_selectivity_and_share(player: Player, r
         sums = rows.setdefault(one["unit"], [0.0, 0.0, 0.0])
         sums[0], sums[1], sums[2] = sums[0] + one["rows_in"], sums[1] + one["rows_out"], sums[2] + one["seconds"]
     whole = sum(sums[2] for sums in rows.values())
-    assert {share.unit for share in panel.drawn} == set(rows)
-    for share, width in zip(panel.drawn, panel.bars[2].opts["width"], strict=True):
+    chart = panel.chart
+    assert {share.unit for share in chart.found} == set(rows)
+    values = zip(*(column.values for column in chart.columns), strict=True)
+    for share, (rate, part, time), text in zip(chart.found, values, chart.columns[2].texts, strict=True):
         taken, given, seconds = rows[share.unit]
-        assert share.rows_per_second == pytest.approx(taken / seconds)
-        assert share.time_share == pytest.approx(seconds / whole) == pytest.approx(width)
+        assert rate == pytest.approx(taken / seconds)
+        assert time == pytest.approx(seconds / whole)
+        assert text == f"{seconds / whole * 100:.1f} %"
         if share.selectivity is not None:
-            assert share.selectivity == pytest.approx(given / taken)
+            assert part == pytest.approx(given / taken)
+    picture = chart.grab().toImage()
+    for number, column in enumerate(chart.columns):
+        frame, longest = chart.column_frame(number), max(column.values)
+        bars = chart.bars(number)
+        for bar, value in zip(bars, column.values, strict=True):
+            assert bar.width() == pytest.approx(max(one.width() for one in bars) * value / longest)
+            assert bar.right() < frame.right()
+        most = bars[column.values.index(longest)]
+        ends = [picture.pixelColor(round(x), round(most.center().y())) for x in (most.right() - 3, frame.right() + 3)]
+        assert ends[0] != ends[1], "a bar is painted as long as it is said to be"
 
 
 def test_staleness_grows_with_time_and_falls_at_a_refresh(
@@ -203,9 +281,9 @@ def test_batch_targets_are_as_stale_as_their_last_run_says(
     assert np.allclose(np.column_stack((xs, ys)), [(0, 100), (7, 107), (7, 7), (7, 7)])
 
 
-def test_parallelism_counts_units_and_spark_jobs(player: Player, runs: dict[str, Path], tmp_path: Path) -> None:
-    log = tmp_path / "events.jsonl"
-    log.write_bytes(runs["rr"].read_bytes())
+def with_a_job(run: Path, log: Path, unit: str) -> Path:
+    """The log of a run with a job of Spark in it."""
+    log.write_bytes(run.read_bytes())
     zero = logged(log, "run-started")[0]["time"]
     written = EventLog(log)
     stage = {
@@ -214,9 +292,14 @@ def test_parallelism_counts_units_and_spark_jobs(player: Player, runs: dict[str,
     }  # fmt: skip
     written.add(SparkReady(time=zero, version="4", master="local[3]", seconds=0.1, cores=3))
     written.add(
-        SparkJob(time=zero + 3, job=1, unit="x", status="succeeded", started=zero + 1, ended=zero + 2, stages=[stage])
+        SparkJob(time=zero + 3, job=1, unit=unit, status="succeeded", started=zero + 1, ended=zero + 2, stages=[stage])
     )
     written.close()
+    return log
+
+
+def test_parallelism_counts_units_and_spark_jobs(player: Player, runs: dict[str, Path], tmp_path: Path) -> None:
+    log = with_a_job(runs["rr"], tmp_path / "events.jsonl", "x")
     panel = shown(ParallelismPanel, player, log)
     edges, units = panel.running.getData()
     assert float((units * np.diff(edges)).sum()) == pytest.approx(
@@ -235,8 +318,9 @@ def test_parallelism_counts_units_and_spark_jobs(player: Player, runs: dict[str,
         (1, "x", pytest.approx(1.0), pytest.approx(2.0))
     ]
     assert jobs.bar_texts(jobs.bars.shown[0]) == ["1 x 2/2", "1  2/2", "1"]
-    assert [jobs.list.topLevelItem(0).text(column) for column in (0, 1, 2, 4)] == ["Job 1", "x", "2/2", "done"]
-    assert [jobs.list.topLevelItem(0).child(0).text(column) for column in (0, 2)] == ["Stage 1", "2/2"]
+    assert [jobs.list.topLevelItem(0).text(column) for column in range(5)] == ["Job 1", "x", "2/2", "1.00", "done"]
+    assert [jobs.list.topLevelItem(0).child(0).text(column) for column in (0, 2, 3)] == ["Stage 1", "2/2", "1.00"]
+    assert jobs.list.headerItem().text(3) == "Time (s)"
     player.seek(0.5)
     player.redraw()
     assert jobs.list.topLevelItemCount() == 0, "it had not begun"
@@ -327,7 +411,12 @@ def test_the_names_of_lanes_never_overlap(
     for _ in range(3):
         QApplication.processEvents()
     player.redraw()
-    plot = panel.item if kind is ActivityPanel else panel.plots[0]
+    if kind is OperatorsPanel:
+        letters, every = panel.chart.lettering()
+        assert len(panel.chart.found) // every > 3
+        assert panel.chart.lane_height * every >= letters.pixelSize() * 0.9
+        return
+    plot = panel.item
     axis, (low, high) = plot.getAxis("left"), plot.getViewBox().viewRange()[1]
     places = [place for place, _ in axis._tickLevels[0]]
     assert len(places) > 3
@@ -410,3 +499,58 @@ def test_who_zooms_into_one_panel_zooms_into_all(player: Player, runs: dict[str,
     player.span.reset()
     player.redraw()
     assert active.view.viewRange()[0] == pytest.approx(before)
+
+
+def test_scrubbing_moves_the_line_and_the_veil_and_draws_no_plot_anew(
+    player: Player, runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Still] = []
+    render = Still.render
+    monkeypatch.setattr(Still, "render", lambda self, *words: (drawn.append(self), render(self, *words)))
+    panel = shown(ActivityPanel, player, runs["rr"])
+    plot, end = panel.plot, player.end
+    player.seek(end * 0.25)
+    player.draw_all()
+    for _ in range(3):
+        QApplication.processEvents()
+    before = plot.grab().toImage()
+    drawn.clear()
+    for part in (0.3, 0.8, 0.5):
+        player.seek(end * part)
+        player.draw_all()
+        QApplication.processEvents()
+    now = plot.grab().toImage()
+    assert drawn == []
+    assert plot.grip.geometry().center().x() == pytest.approx(plot.place_of(end * 0.5), abs=1.0)
+    rows = range(plot.grip.y(), plot.grip.geometry().bottom(), 5)
+    changed = [x for x in range(now.width()) if any(before.pixelColor(x, y) != now.pixelColor(x, y) for y in rows)]
+    inside = [x for x in changed if plot.place_of(end * 0.25) - 2 <= x <= plot.place_of(end * 0.5) + 2]
+    assert changed == inside, "only what lies between the two moments looks different"
+    assert len(inside) > 10
+    plot.forget()
+    assert plot.grab().toImage() == now, "as if it had been drawn anew"
+    panel.resize(700, 300)
+    QApplication.processEvents()
+    assert drawn
+
+
+def test_the_line_at_the_moment_is_dragged_to_another(player: Player, runs: dict[str, Path]) -> None:
+    panel = shown(MemoryPanel, player, runs["rr"])
+    player.seek(player.end * 0.5)
+    player.draw_all()
+    grip, middle = panel.plot.grip, panel.plot.grip.rect().center()
+    QTest.mousePress(grip, Qt.MouseButton.LeftButton, pos=middle)
+    far = middle + QPoint(60, 0)
+    goal = panel.plot.time_at(grip.mapToParent(far).x())
+    move = QMouseEvent(
+        QMouseEvent.Type.MouseMove, QPointF(far), grip.mapToGlobal(QPointF(far)), Qt.MouseButton.NoButton,
+        Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier,
+    )  # fmt: skip
+    QApplication.sendEvent(grip, move)
+    assert player.at == pytest.approx(goal)
+    assert goal > player.end * 0.5
+    player.draw_all()
+    assert grip.geometry().center().x() == pytest.approx(panel.plot.place_of(goal), abs=1.0)
+    player.follow()
+    player.draw_all()
+    assert panel.plot.veil().isEmpty(), "nothing comes after the end"

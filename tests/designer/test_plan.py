@@ -155,6 +155,11 @@ def test_wishes_are_taken_back_and_limits_set_as_numbers(window, balanced, qtbot
     wishes.resumption.setText("9000000")
     wishes.resumption.editingFinished.emit()
     assert (editor.document.workflow.plan.memory_rows, editor.document.workflow.plan.resumption) == (5_000, 9e6)
+    editor.push(changes.set_resumption(editor.document, 2_560_021.5))
+    wishes.refresh()
+    assert wishes.resumption.text() == "2560021.5"  # to the last digit, in digits
+    assert wishes.resumption.hasAcceptableInput()
+    editor.stack.undo()
     for _ in range(3):
         editor.stack.undo()
     assert editor.document.workflow.plan == load(BALANCED).workflow.plan

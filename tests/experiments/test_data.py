@@ -17,8 +17,9 @@ import pytest
 from engine.errors import BadInput, EnvironmentProblem
 from engine.experiments import data
 from engine.experiments.data import TPCH_TABLES, DataSet, generate_tpch
+from tests.end_to_end.helpers import papilio_here
 
-SCALE = 0.01
+SCALE = 0.01  # of the data that tests share
 
 PROGRAM = "from engine.cli import main; main()"
 
@@ -42,13 +43,6 @@ REFERENCES = [
     ("lineitem", "l_orderkey", "orders", "o_orderkey"),
     ("lineitem", "(l_partkey, l_suppkey)", "partsupp", "(ps_partkey, ps_suppkey)"),
 ]
-
-
-@pytest.fixture(scope="module")
-def tpch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data") / "tpch"
-    generate_tpch(folder, SCALE)
-    return folder
 
 
 @pytest.fixture
@@ -82,13 +76,7 @@ def single(connection: duckdb.DuckDBPyConnection, query: str) -> int:
 
 
 def papilio(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM, "data", "tpch", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return papilio_here("data", "tpch", *arguments, home=Path("/nowhere"))
 
 
 def test_row_counts_are_those_of_the_specification(database: duckdb.DuckDBPyConnection) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import duckdb
@@ -10,8 +11,8 @@ import pytest
 
 from engine.errors import BadInput
 from engine.experiments.data import TPCH_TABLES, DataSet, generate_tpch
-from engine.experiments.dirt import CRITICAL, FOREIGN, FORMATTED, Dirt
-from tests.end_to_end.helpers import papilio
+from engine.experiments.dirt import CRITICAL, FOREIGN, FORMATTED, Dirt, make_dirty
+from tests.end_to_end.helpers import papilio_here
 
 SCALE = 0.02
 DIRT = Dirt(nulls=0.10, duplicates=0.05, broken=0.20, key_misses=0.08, seed=3)
@@ -126,9 +127,12 @@ def test_a_row_can_still_be_told_by_its_key(table, keys, database):
     assert count(database, f"(SELECT DISTINCT {names} FROM dirty.{table})") == count(database, f"clean.{table}")
 
 
-def test_the_same_seed_makes_the_same_rows_dirty_whatever_else_is_asked_for(tmp_path):
+def test_the_same_seed_makes_the_same_rows_dirty_whatever_else_is_asked_for(tmp_path, folders):
+    clean, _ = folders
+
     def rows(name: str, dirt: Dirt) -> list[tuple]:
-        generate_tpch(tmp_path / name, 0.001, tables=["supplier", "customer"], dirt=dirt)
+        shutil.copytree(clean, tmp_path / name)
+        make_dirty(tmp_path / name, ["supplier", "customer"], dirt)
         with duckdb.connect() as connection:
             return connection.execute(f"FROM '{tmp_path / name}/customer.parquet'").fetchall()
 
@@ -150,7 +154,7 @@ def test_clean_and_dirty_data_are_not_taken_for_each_other(folders):
 
 def test_the_command_tells_what_it_hit_and_refuses_shares_that_make_no_sense(tmp_path):
     def ask(*more: object):  # type: ignore[no-untyped-def]
-        return papilio("data", "tpch", "--scale", 0.001, "--to", tmp_path / "tpch", *more, home=tmp_path)
+        return papilio_here("data", "tpch", "--scale", 0.001, "--to", tmp_path / "tpch", *more, home=tmp_path)
 
     wrong = ask("--nulls", 5)
     assert wrong.returncode == 2

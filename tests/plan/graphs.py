@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from hypothesis import strategies as st
 
 from engine.model.physical import (
+    HashBased,
     Key,
     Passing,
     Physical,
+    SortBased,
+    Sorting,
     black_box,
     filtering,
     grouping,
@@ -31,8 +36,8 @@ class Sketch:
             self._edge(of, id_, 0)
         return id_
 
-    def activity(self, id_: str, physical: Physical, rows: int, *of: str) -> str:
-        self.nodes[id_] = Activity(id_, physical, rows)
+    def activity(self, id_: str, physical: Physical, rows: int, *of: str, held: bool = False) -> str:
+        self.nodes[id_] = Activity(id_, physical, rows, held=held)
         for number, source in enumerate(of):
             self._edge(source, id_, number)
         return id_
@@ -52,6 +57,15 @@ def group(*columns: str, hashing: bool = False) -> Physical:
 
 def where(column: str, descending: bool = False) -> Physical:
     return filtering(Passing(), Key(column, descending))
+
+
+def in_parts(physical: Physical) -> Physical:
+    """A template over rows that are divided among tasks, as on Spark."""
+    ways = tuple(
+        dataclasses.replace(way, by_parts=True) if isinstance(way, HashBased | SortBased | Sorting) else way
+        for way in physical.implementations
+    )
+    return dataclasses.replace(physical, implementations=ways)
 
 
 def join(*columns: str) -> Physical:
@@ -101,8 +115,16 @@ COLUMNS = st.sampled_from(["A", "B", "C"])
 
 @st.composite
 def templates(draw: st.DrawFn) -> Physical:
-    """A template of an activity with one input."""
-    kind = draw(st.sampled_from(["filter", "plain", "group", "both", "pair", "sort", "box", "loses", "renames"]))
+    """A template of an activity with one input, in one part or in several."""
+    made = draw(_templates())
+    return in_parts(made) if draw(st.booleans()) else made
+
+
+@st.composite
+def _templates(draw: st.DrawFn) -> Physical:
+    kind = draw(
+        st.sampled_from(["filter", "plain", "group", "both", "pair", "sort", "window", "box", "loses", "renames"])
+    )
     column = draw(COLUMNS)
     match kind:
         case "filter":
@@ -117,6 +139,9 @@ def templates(draw: st.DrawFn) -> Physical:
             return group(*draw(st.permutations(["A", "B", "C"]))[:2])
         case "sort":
             return sorting(ordered_by(column), Passing())
+        case "window":
+            order = (Key(column), *draw(st.sampled_from([(), (Key("D"),), (Key("D", True),)])))
+            return sorting(order, Passing(), groups=1, anew=draw(st.booleans()))
         case "box":
             return black_box()
         case "loses":
@@ -140,7 +165,8 @@ def graphs(draw: st.DrawFn, activities: int = 5) -> Graph:
             keys = draw(st.sampled_from([("A",), ("B",), ("A", "B")]))
             sketch.activity(id_, join(*keys), draw(rows), *sources)
         else:
-            sketch.activity(id_, draw(templates()), draw(rows), draw(st.sampled_from(places)))
+            held = draw(st.integers(0, 5)) == 0
+            sketch.activity(id_, draw(templates()), draw(rows), draw(st.sampled_from(places)), held=held)
         if draw(st.booleans()):
             stored = sketch.nodes[id_]
             assert isinstance(stored, Activity)

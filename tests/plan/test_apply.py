@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 
 from engine.model.binding import bind
-from engine.model.physical import Sorting, Step, Work, ordered_by
+from engine.model.physical import Sorting, Step, Work, order_text, ordered_by
 from engine.operators import catalogue
 from engine.operators.join import Join, JoinForm
 from engine.plan.apply import Applied, Layout, applied
+from engine.plan.constraints import constraints
 from engine.plan.costs import MeasuredCosts, PaperCosts
 from engine.plan.graph import graph_of
 from engine.plan.planner import only, rank
 from engine.plan.rows import rows_of
+from engine.store.plans import plan_for_run
 from tests.plan.test_workflow import bound_of, node, source, target
 
 
@@ -169,14 +171,129 @@ def test_on_spark_a_sorter_is_credited_only_with_what_spark_leaves_out():
             (way,) = activity.physical.implementations
             assert isinstance(way, Sorting)
             steps = [step for step, _ in way.fit(Work((100_000,), 100_000, (way.order,))).steps]
-            found.append((Step.SORT in steps, len(activity.physical.interesting)))
+            orders = [order_text(order) for some in activity.physical.interesting for order in some]
+            found.append((steps[0], orders))
         return found
 
-    assert costs(ranked()) == [(False, 1), (False, 1)]
-    assert costs(ranked(descending=True)) == [(False, 1), (True, 0)]
-    assert costs(ranked(nulls="last")) == [(False, 1), (True, 0)]
-    assert costs(node("sort", by=[{"column": "a"}])) == [(False, 1), (True, 0)]
+    assert costs(ranked()) == [(Step.SCAN, ["a,b"]), (Step.SCAN, ["a,b"])]
+    # What falls, or has its nulls elsewhere, Spark sorts by itself; that groups come whole saves their way.
+    assert costs(ranked(descending=True)) == [(Step.SCAN, ["a,b desc"]), (Step.REORDER, ["a"])]
+    assert costs(ranked(nulls="last")) == [(Step.SCAN, ["a,b"]), (Step.REORDER, ["a"])]
+    assert costs(node("sequence", partition=["a"], order=[{"column": "b"}])) == [
+        (Step.SCAN, ["a,b"]), (Step.REORDER, ["a"]),
+    ]  # fmt: skip
+    assert costs(node("sort", by=[{"column": "a"}])) == [(Step.SCAN, ["a"]), (Step.SORT, [])]
     bound = bound_of({"s": source(100_000), "w": ranked(), "t": target("t")}, "s -> w", "w -> t")
     graph = graph_of(bound, rows_of(bound), on_spark=True)
     asked = applied(graph, only("s.s!(a,b).w.t", graph, MeasuredCosts()).best)
     assert asked.staged == {"s": Layout(ordered_by("a", "b"), 1)}
+
+
+def test_what_sorts_by_itself_is_divided_by_as_many_columns_as_those_behind_it_can_do_with():
+    """Spark would divide by all of a group's columns, and do it again for groups by fewer of them."""
+    measure = [{"name": "n", "expression": "count(*)"}]
+
+    def asked(step, signature, group=("a",)):
+        coarse = node("aggregate", {"rows": 90}, group=list(group), aggregates=measure)
+        bound = bound_of(
+            {"s": source(100_000), "x": step, "g": coarse, "t": target("t")}, "s -> x", "x -> g", "g -> t"
+        )  # fmt: skip
+        graph = graph_of(bound, rows_of(bound), on_spark=True)
+        plan = only(signature, graph, MeasuredCosts()).best
+        (line,) = (line for line in plan.lines if line.node == "g")
+        assert [step for step, _ in line.steps] == [Step.SCAN, Step.CLOSE]  # neither brought together nor sorted
+        return applied(graph, plan).passed
+
+    fine = node("aggregate", {"rows": 9_000}, group=["a", "b"], aggregates=measure)
+    assert asked(fine, "s.x@SO.g@SO.t") == {("s", "x", 0): Layout(ordered_by("a", "b"), 1)}
+    assert asked(fine, "s.x@SO.g@SO.t", "ab") == {("s", "x", 0): Layout(ordered_by("a", "b"), 2)}
+    unique = node("deduplicate", {"rows": 9_000}, keys=["a", "b"])
+    assert asked(unique, "s.x@SO.g@SO.t") == {("s", "x", 0): Layout(ordered_by("a"), 1, sorts=False)}
+    assert asked(unique, "s.x@SO.g@SO.t", "ab") == {}
+    ranks = node("window", partition=["a", "b"], functions=[{"name": "n2", "function": "count(*)"}])
+    assert asked(ranks, "s.x.g@SO.t") == {("s", "x", 0): Layout(ordered_by("a"), 1, sorts=False)}
+
+
+def test_sorters_whose_rows_meet_in_step_are_divided_alike():
+    measure = [{"name": "n", "expression": "count(*)"}]
+    nodes = {
+        "l": source(1_000), "f": node("filter", {"rows": 900}, condition="c < 5"), "v": target("v"), "r": source(1_000),
+        "x": node("aggregate", {"rows": 90}, group=["a"], aggregates=measure), "tx": target("tx"),
+        "j": node("join", {"rows": 900}, keys=[{"left": "a"}, {"left": "b"}], right_suffix="_2"),
+        "g": node("aggregate", {"rows": 90}, group=["a"], aggregates=measure), "t": target("t"),
+    }  # fmt: skip
+    bound = bound_of(
+        nodes, "l -> f", "f.match -> v", "v -> x", "x -> tx", "v -> j.left", "r -> j.right", "j -> g", "g -> t"
+    )
+
+    def staged(graph, x, g):
+        found = rank(graph, MeasuredCosts(), constraints([("j", "MJ"), ("x", x), ("g", g)]), 300).plans
+        orders = {"v": ordered_by("a", "b"), "r": ordered_by("a", "b")}
+        (plan,) = (one for one in found if {place.node: order for place, order in one.sorters.items()} == orders)
+        return applied(graph, plan).staged
+
+    graph = graph_of(bound, rows_of(bound), on_spark=True)
+    by_one, by_two = Layout(ordered_by("a", "b"), 1), Layout(ordered_by("a", "b"), 2)
+    assert staged(graph, "SO", "HB") == {"v": by_one, "r": by_one}  # for x, which reads v beside the join
+    assert staged(graph, "HB", "SO") == {"v": by_one, "r": by_one}  # for g, which stands behind it
+    paper = graph_of(bound, rows_of(bound))  # in one part, hashing makes nothing of an order
+    assert staged(paper, "HB", "HB") == {"v": by_two, "r": by_two}
+
+
+def test_a_copy_that_several_read_comes_back_in_no_order():
+    measure = [{"name": "n", "expression": "count(*)"}]
+    bound = bound_of(
+        {
+            "s": source(100_000), "u": node("deduplicate", {"rows": 90_000}, keys=["a"]),
+            "g": node("aggregate", {"rows": 90}, group=["a"], aggregates=measure), "t": target("t"),
+            "w": target("w", mode="append"),
+        },
+        "s -> u", "u.unique -> g", "u.unique -> w", "g -> t",
+    )  # fmt: skip
+    plan = rank(graph_of(bound, rows_of(bound), on_spark=True), MeasuredCosts()).best
+    assert [line.leaves for line in plan.lines if line.node == "u"] == [()]
+    alone = rank(graph_of(bound, rows_of(bound)), MeasuredCosts()).best
+    assert [line.leaves for line in alone.lines if line.node == "u"] == [ordered_by("a")]
+
+
+def test_on_spark_only_rows_that_come_straight_from_files_can_be_left_unread():
+    def read(before):
+        nodes = {
+            "s": source(100_000), "x": before, "f": node("filter", {"rows": 10}, condition="a < 9"), "t": target("t"),
+        }  # fmt: skip
+        bound = bound_of(nodes, "s -> x", "x -> f", "f.match -> t")
+        activity = graph_of(bound, rows_of(bound), on_spark=True).activity("f")
+        assert activity is not None
+        fit = activity.physical.implementations[0].fit(Work((100_000,), 10, (ordered_by("a"),)))
+        assert fit is not None
+        return fit.steps
+
+    assert read(node("derive", columns=[{"name": "e", "expression": "c + 1"}])) == ((Step.SCAN, 10),)
+    assert read(node("deduplicate", keys=["a"])) == ((Step.SCAN, 100_000),)
+
+
+def test_a_run_that_cannot_divide_and_sort_rows_is_asked_for_implementations_alone():
+    bound = fork()
+    asked = "s.f.v.((x@SO.tx)//(y@HB.ty)//(z@HB.tz))"
+    for sorters in (True, False):
+        plan = plan_for_run(bound, asked, sorters=sorters)
+        assert plan is not None
+        assert plan.applied.has_sorters is sorters
+
+
+def test_rows_are_not_divided_by_few_values_for_the_sake_of_few_groups_behind():
+    def passed(groups):
+        measure = [{"name": "n", "expression": "count(*)"}]
+        bound = bound_of(
+            {
+                "s": source(3_000_000), "u": node("deduplicate", {"rows": 2_000_000}, keys=["a", "b"]),
+                "g": node("aggregate", {"rows": groups}, group=["a"], aggregates=measure), "t": target("t"),
+            },
+            "s -> u", "u.unique -> g", "g -> t",
+        )  # fmt: skip
+        plan = plan_for_run(bound)
+        assert plan is not None
+        return plan.applied.passed
+
+    assert passed(1_900_000) == {("s", "u", 0): Layout(ordered_by("a"), 1, sorts=False)}
+    assert passed(20) == {}

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from engine.model.physical import (
     NO_ORDER,
+    Fit,
     Key,
     Known,
     Order,
@@ -29,7 +30,7 @@ from engine.plan.costs import PaperCosts, cost_of
 from engine.plan.fast import fast_search
 from engine.plan.graph import Graph, Recordset, positions
 from engine.plan.space import Space
-from tests.plan.graphs import COLUMNS, balanced, graphs, group, join, right_deep, templates, where
+from tests.plan.graphs import COLUMNS, balanced, graphs, group, in_parts, join, right_deep, templates, where
 
 ORDERS = st.lists(st.builds(Key, COLUMNS, st.booleans()), max_size=3, unique_by=lambda key: key.column).map(tuple)
 
@@ -186,11 +187,60 @@ def test_groups_leave_in_the_order_of_the_grouping_and_filters_change_none():
 
 
 def test_groups_that_come_whole_in_one_part_are_sorted_there_and_leave_in_that_order():
-    (so,) = group("B", "C").implementations
+    so, _ = in_parts(group("B", "C", hashing=True)).implementations
     assert isinstance(so, SortBased)
-    by_parts = dataclasses.replace(so, by_parts=True, sorts=False)
-    fit = by_parts.fit(Work((100,), 10, ((Key("C", True), Key("A")),)))
-    assert fit is not None
-    assert fit.leaves == (Key("C", True), Key("B"))
-    assert fit.steps == ((Step.REORDER, 100), (Step.SCAN, 100), (Step.CLOSE, 10))
-    assert by_parts.fit(Work((100,), 10, (ordered_by("A", "B", "C"),))) is None  # divided by what is no part of them
+    so = dataclasses.replace(so, sorts=False)
+    sorted_there = ((Step.REORDER, 100), (Step.SCAN, 100), (Step.CLOSE, 10))
+
+    def fit(*order: Key) -> Fit | None:
+        return so.fit(Work((100,), 10, (order,)))
+
+    assert fit(Key("B"), Key("C"), Key("A")) == Fit(ordered_by("B", "C"), sorted_there[1:])
+    assert fit(Key("B"), Key("A")) == Fit(ordered_by("B", "C"), sorted_there)
+    # Spark goes by the columns as they are written. Who reads on would take the rows to be divided by B: they are by C.
+    for order in ((Key("C"), Key("B")), (Key("C", True), Key("A"))):
+        assert fit(*order) == Fit(NO_ORDER, sorted_there)
+    assert fit(*ordered_by("A", "B", "C")) is None  # divided by what is no part of them
+
+
+def test_on_spark_groups_in_their_very_order_are_mixed_to_be_hashed_and_others_stay_in_their_parts():
+    _, hashed = in_parts(group("A", "B", hashing=True)).implementations
+
+    def gathers(*columns: str) -> bool:
+        fit = hashed.fit(Work((100,), 10, (ordered_by(*columns),)))
+        assert fit is not None
+        return Step.GATHER in dict(fit.steps)
+
+    assert [gathers("A", "B"), gathers("B", "A"), gathers("A"), gathers("C", "A"), gathers()] == [
+        True, False, False, True, True,
+    ]  # fmt: skip
+
+
+def test_rows_that_spark_orders_by_more_columns_are_sorted_however_they_come():
+    (first,) = in_parts(group("A", "B")).implementations  # one row of each group, the first of an order of its own
+    for order, step in (
+        (ordered_by("A", "B"), Step.REORDER),
+        (ordered_by("A"), Step.REORDER),
+        (ordered_by("C"), Step.SORT),
+    ):
+        fit = first.fit(Work((100,), 10, (order,)))
+        assert fit is not None
+        assert fit.steps[0] == (step, 100)
+        assert fit.leaves == ordered_by("A", "B")
+    assert first.fit(Work((100,), 10, (ordered_by("B"),))) == Fit(
+        NO_ORDER, ((Step.REORDER, 100), (Step.SCAN, 100), (Step.CLOSE, 10))
+    )
+
+
+def test_a_window_leaves_its_order_up_to_the_first_column_that_falls_and_a_sort_of_all_rows_leaves_none():
+    def leaves(order: Order, groups: int, anew: bool = False) -> Order:
+        (way,) = in_parts(sorting(order, Passing(), groups, anew)).implementations
+        fit = way.fit(Work((100,), 100, (NO_ORDER,)))
+        assert fit is not None
+        assert fit.steps[0] == (Step.SORT, 100)
+        return fit.leaves
+
+    assert leaves(ordered_by("A", "B"), 1) == ordered_by("A", "B")
+    assert leaves((Key("A"), Key("B", True), Key("C")), 1) == ordered_by("A")
+    assert leaves(ordered_by("A", "B"), 1, anew=True) == ordered_by("A")
+    assert leaves(ordered_by("A", "B"), 0) == NO_ORDER

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from datetime import date, datetime
 from decimal import Decimal
@@ -331,10 +332,18 @@ def test_a_disk_that_turns_out_full_when_rows_reach_it_stops_the_run_before_the_
 # ---------------------------------------------------------------- the journal
 
 
+@pytest.fixture
+def in_memory():
+    """A folder in memory where there can be one: what dies here is a process, and a disk takes long over each sync."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        yield Path(folder)
+
+
 @pytest.mark.parametrize("how", ["exchange", "rename"])
-def test_a_kill_at_any_line_leaves_all_old_or_all_new(tmp_path, how):
+def test_a_kill_at_any_line_leaves_all_old_or_all_new(in_memory, how):
     killed = subprocess.run(
-        [sys.executable, Path(__file__).with_name("killed.py"), tmp_path, how],
+        [sys.executable, Path(__file__).with_name("killed.py"), in_memory, how],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
