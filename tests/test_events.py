@@ -35,7 +35,10 @@ def test_events_come_back_from_the_log_as_they_were(tmp_path):
 
 def test_events_are_the_same_by_kind_and_values_and_never_change():
     one = UnitFinished(unit="a", seconds=1.5, rows=3, time=1.0)
-    same, other = UnitFinished(unit="a", seconds=1.5, rows=3, time=1.0), UnitFinished(unit="a", seconds=1.5, time=1.0)
+    same, other = (
+        UnitFinished(unit="a", seconds=1.5, rows=3, time=1.0),
+        UnitFinished(unit="a", seconds=1.5, rows=4, time=1.0),
+    )
     assert one == same
     assert len({one, same, other}) == 2
     assert RunResumed(time=1.0) != RunStepped(time=1.0)

@@ -31,7 +31,8 @@ def command(workflow: str | None, status: str | None, limit: int, as_json: bool,
     from engine.store.runs import kept_runs
 
     going = status in (RUNNING, INTERRUPTED)  # the store has both as running
-    found = kept_runs(place, workflow=workflow, status=RUNNING if going else status, limit=None if going else limit)
+    asked = RUNNING if going else status
+    found = kept_runs(place, workflow=workflow, status=asked, limit=None if going else limit)
     told = [replace(run, status=status_of(run)) for run in found]
     runs = [run for run in told if not going or run.status == status][:limit]
     if as_json:
