@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtWidgets import QAbstractItemView, QFrame, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtGui import QFont, QFontMetrics
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFrame,
+    QHeaderView,
+    QLabel,
+    QScrollArea,
+    QSizePolicy,
+    QTableView,
+    QTreeView,
+    QVBoxLayout,
+    QWidget,
+)
+
+HEAD_MARGIN = 26  # pixels beside the words of a column's head: the style sheet's, and a little air
 
 
 def label(text: str, role: str, *, wrap: bool = False) -> QLabel:
@@ -60,6 +76,63 @@ class Hint(QLabel):
         if event.type() in (QEvent.Type.Resize, QEvent.Type.Show):
             self.refresh()
         return False
+
+
+class FittedColumns(QObject):
+    """No column of a table is narrower than it needs to be, and one takes the room that is left over.
+
+    Where there is too little, the spare columns go, and then the table scrolls.
+    """
+
+    def __init__(
+        self, view: QTableView | QTreeView, needs: Callable[[], Sequence[int]], wide: int, spare: Sequence[int]
+    ) -> None:
+        super().__init__(view)
+        self._view = view
+        self._header = view.header() if isinstance(view, QTreeView) else view.horizontalHeader()
+        self._needs = needs  # pixels of each column
+        self._wide = wide
+        self._spare = spare  # the first one goes first
+        self._fitting = False
+        self._header.setStretchLastSection(False)
+        self._header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        view.viewport().installEventFilter(self)
+
+    def fit(self) -> None:
+        """Share the room that there is now."""
+        if self._fitting:  # a scroll bar came or went meanwhile
+            return
+        self._fitting = True
+        room = -1
+        for _ in range(2):
+            if room != self._view.viewport().width():
+                room = self._view.viewport().width()
+                self._share(room)
+        self._fitting = False
+
+    def _share(self, room: int) -> None:
+        needs = list(self._needs())
+        shown = set(range(len(needs)))
+        for column in self._spare:
+            if sum(needs[one] for one in shown) > room:
+                shown.discard(column)
+        needs[self._wide] += max(0, room - sum(needs[one] for one in shown))
+        for column, width in enumerate(needs):
+            self._header.setSectionHidden(column, column not in shown)
+            if column in shown:
+                self._header.resizeSection(column, width)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize:
+            self.fit()
+        return False
+
+
+def head_width(header: QHeaderView, text: str) -> int:
+    """How many pixels a column needs for its head."""
+    font = QFont(header.font())
+    font.setBold(True)  # as it is above a selected cell
+    return QFontMetrics(font).horizontalAdvance(text) + HEAD_MARGIN
 
 
 def framed(widget: QWidget) -> QWidget:

@@ -29,6 +29,7 @@ class Legend(QWidget):
         self.more: list[tuple[str, str]] = []  # what is there to know beside the overlay's regions
         self._entries: list[tuple[QPointF, str, QColor]] = []
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # as the minimap: a pan moves it as it is
         self.hide()
 
     def refresh(self) -> None:
@@ -72,6 +73,7 @@ class Legend(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         colors = theme()
         painter = QPainter(self)
+        painter.fillRect(self.rect(), colors.canvas)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(colors.border, 1))
         painter.setBrush(colors.raised)

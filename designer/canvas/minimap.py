@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, QTimer
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt, QTimer
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QWidget
 
@@ -28,10 +28,13 @@ class Minimap(QWidget):
         self.home = QPoint()
         self.wanted = True
         self.setFixedSize(WIDTH, HEIGHT)
+        # With nothing to be seen through it, a pan moves it and what lies around it as they are, and paints neither.
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setToolTip(tr("Drag to look elsewhere"))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self._picture: QPixmap | None = None
         self._content = QRectF()
+        self._seen = QRect()  # where the frame of what is seen is painted
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(LATER_MS)
@@ -53,7 +56,14 @@ class Minimap(QWidget):
         """Show what is seen; where everything is, no map is needed."""
         everything = self.view.visible_frame().contains(self.view.canvas.content())
         self.setVisible(self.wanted and not everything and self.view.viewport().width() > 3 * WIDTH)
-        self.update()
+        if self._picture is None:
+            self.update()
+            return
+        frame = self._frame()
+        if frame != self._seen:
+            self.update(self._seen)
+            self.update(frame)
+            self._seen = frame
 
     def show_map(self, shown: bool) -> None:
         """Show it or not."""
@@ -73,6 +83,10 @@ class Minimap(QWidget):
         y = (HEIGHT - self._content.height() * scale) / 2 + (frame.top() - self._content.top()) * scale
         return QRectF(x, y, max(frame.width() * scale, 1.5), max(frame.height() * scale, 1.5))
 
+    def _frame(self) -> QRect:
+        """The pixels of the frame around what is seen."""
+        return self._to_map(self.view.visible_frame()).toAlignedRect().adjusted(-2, -2, 2, 2)
+
     def _draw(self) -> QPixmap:
         colors = theme()
         content = self.view.canvas.content()
@@ -80,7 +94,7 @@ class Minimap(QWidget):
         ratio = self.devicePixelRatioF()
         picture = QPixmap(int(WIDTH * ratio), int(HEIGHT * ratio))
         picture.setDevicePixelRatio(ratio)
-        picture.fill(Qt.GlobalColor.transparent)
+        picture.fill(colors.canvas)
         painter = QPainter(picture)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(colors.border, 1))
@@ -98,6 +112,7 @@ class Minimap(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         if self._picture is None:
             self._picture = self._draw()
+            self._seen = self._frame()
         painter = QPainter(self)
         painter.drawPixmap(0, 0, self._picture)
         painter.setClipRect(QRectF(1, 1, WIDTH - 2, HEIGHT - 2))

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QFont, QPainter
+from PySide6.QtGui import QCloseEvent, QFont, QFontMetrics, QPainter
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
-    QHeaderView,
     QLabel,
     QMainWindow,
     QMessageBox,
@@ -32,13 +31,16 @@ from designer.monitor.units import bytes_text, count_text, seconds_text
 from designer.text import tr
 from designer.theme.icons import program_icon
 from designer.theme.theme import theme, themes
-from designer.widgets import label, take_role
+from designer.widgets import FittedColumns, head_width, label, take_role
 from engine.recording.compare import FROM, Comparison
 from engine.recording.series import EXACT, SNAPSHOTS, largest
 
-HEADS = ("Run", "Policy", "Status", "Time", "Average memory", "Peak memory", "Average packs", "Peak packs", "Turns",
+HEADS = ("Run", "Policy", "Status", "Time (s)", "Average memory", "Peak memory", "Average packs", "Peak packs", "Turns",
          "Spills", "Queue figures")  # fmt: skip
 RIGHT = range(3, 10)  # columns of numbers
+SPARE = (10, 6, 7, 9, 2)  # columns that go where room is short, the first one first; the CSV file has them all
+RUN_WIDTH, CELL_MARGIN = 150, 34  # pixels of a run's name before columns go, and beside a cell's words
+HEAD_PADDING = 8  # pixels more than other tables have beside a head
 SOURCES = {
     EXACT: "The run itself summed up what its queues held, at every change",
     SNAPSHOTS: "Reckoned from snapshots ten times a second: the run has not ended, was resumed, or its log has no end",
@@ -121,13 +123,23 @@ class CompareWindow(QMainWindow):
         table.setSelectionMode(QTableWidget.SelectionMode.NoSelection)
         table.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         table.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.columns = FittedColumns(table, self._widths, wide=0, spare=SPARE)
         font = QFont(table.font())
         font.setPixelSize(round(14 * self.scale))
         table.setFont(font)
         table.horizontalHeader().setFont(font)
         table.verticalHeader().setDefaultSectionSize(round(30 * self.scale))
+
+    def _widths(self) -> list[int]:
+        """What each column of the table needs; the name of a run may be cut."""
+        metrics, table = QFontMetrics(self.table.font()), self.table
+        widths = []
+        for column, head in enumerate(HEADS):
+            cells = [item.text() for row in range(table.rowCount()) if (item := table.item(row, column)) is not None]
+            words = max((metrics.horizontalAdvance(text) for text in cells), default=0) + CELL_MARGIN
+            widths.append(max(words, head_width(table.horizontalHeader(), tr(head)) + HEAD_PADDING))
+        widths[0] = min(widths[0], round(RUN_WIDTH * self.scale))
+        return widths
 
     def _column(self, player: Player) -> QVBoxLayout:
         column = QVBoxLayout()
@@ -168,7 +180,7 @@ class CompareWindow(QMainWindow):
         self.table.setRowCount(len(found.figures))
         for row, (name, one) in enumerate(zip(names, found.figures, strict=True)):
             texts = (
-                one.run, name, one.status, seconds_text(one.seconds), bytes_text(one.avg_bytes),
+                one.run, name, one.status, f"{one.seconds:,.2f}", bytes_text(one.avg_bytes),
                 bytes_text(one.max_bytes), f"{one.avg_packs:,.1f}", f"{one.max_packs:,}", f"{one.activations:,}",
                 count_text(one.spills), tr(FROM[one.queues_from]),
             )  # fmt: skip
@@ -187,6 +199,7 @@ class CompareWindow(QMainWindow):
                 f'<span style="font-size:{size}px;font-weight:700;color:{theme().text.name()}">{name}</span>'
                 f'<span style="font-size:{small}px;color:{muted}"> &nbsp;{seconds_text(one.seconds)}</span>'
             )
+        self.columns.fit()
         height = self.table.horizontalHeader().sizeHint().height()
         self.table.setFixedHeight(height + self.table.rowCount() * self.table.verticalHeader().defaultSectionSize() + 4)
         self._share(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -173,6 +173,33 @@ class QueueBar(QGraphicsItem):
             write(painter, at, fitting(texts, font, QUEUE_ROOM), colors.text, font)
 
 
+class NodeMark(QGraphicsItem):
+    """How a node stands, over the node: that one's own picture stays as it is while the run goes on."""
+
+    def __init__(self, item: NodeItem, overlay: Overlay) -> None:
+        super().__init__(item)
+        self.item = item
+        self.overlay = overlay
+        self._frame = item.boundingRect()
+        self.setAcceptedMouseButtons(Qt.MouseButton.NoButton)
+
+    def place(self) -> None:
+        """Be as large as the node is now."""
+        if self._frame != self.item.boundingRect():
+            self.prepareGeometryChange()
+            self._frame = self.item.boundingRect()
+
+    def boundingRect(self) -> QRectF:
+        return self._frame
+
+    def shape(self) -> QPainterPath:
+        return QPainterPath()  # the hand goes through to the node
+
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
+        if painter.worldTransform().m11() >= FAR:  # from afar the node itself has the colour
+            self.overlay.paint_node(painter, self.item)
+
+
 def write(painter: QPainter, middle: QPointF, text: str, color: QColor, font: QFont) -> None:
     """Words on a ground of their own, so that an edge does not run through them."""
     width = QFontMetricsF(font).horizontalAdvance(text)
@@ -196,14 +223,17 @@ class Overlay:
         self.nodes: dict[str, NodeState] = {}
         self.narrow: str | None = None  # a node of the unit that holds the run up
         self.bars: dict[str, QueueBar] = {}
+        self.marks: dict[str, NodeMark] = {}
         self.held = 0  # bytes, in all queues
         self._recording: RunRecording | None = None
+        self._near = view.zoom >= FAR
         canvas = view.canvas
-        canvas.decorations.append(self.paint_node)
         canvas.far_decorations.append(self.paint_far)
         canvas.tellers.append(self.tell)
         canvas.laid_out.connect(self._place)
+        view.zoomed.connect(self._zoomed)
         player.ticked.connect(self.show)
+        self._mark()
         self.show()
 
     def close(self) -> None:
@@ -211,13 +241,16 @@ class Overlay:
         canvas = self.view.canvas
         self.player.ticked.disconnect(self.show)
         canvas.laid_out.disconnect(self._place)
-        canvas.decorations.remove(self.paint_node)
+        self.view.zoomed.disconnect(self._zoomed)
         canvas.far_decorations.remove(self.paint_far)
         canvas.tellers.remove(self.tell)
         self._explain(())
         for bar in self.bars.values():
             canvas.removeItem(bar)
-        self.bars = {}
+        for id_, mark in self.marks.items():
+            if canvas.nodes.get(id_) is mark.item:
+                canvas.removeItem(mark)
+        self.bars, self.marks = {}, {}
         canvas.update()
 
     def set_scale(self, scale: float) -> None:
@@ -237,10 +270,10 @@ class Overlay:
         limiting = bottleneck(recording, state)
         nodes = recording.started.units.get(limiting, {}).get("nodes") if limiting else None
         narrow = nodes[-1] if nodes else None
-        items = self.view.canvas.nodes
+        shown: Mapping[str, QGraphicsItem] = self.marks if self._near else self.view.canvas.nodes
         for id_ in {*state.nodes, *self.nodes}:
             if self.nodes.get(id_) != state.nodes.get(id_) or (id_ in (narrow, self.narrow) and narrow != self.narrow):
-                item = items.get(id_)
+                item = shown.get(id_)
                 if item is not None:
                     item.update()
         self.nodes, self.narrow, self.held = state.nodes, narrow, state.bytes
@@ -315,7 +348,25 @@ class Overlay:
                 self.bars[id_] = QueueBar(edge, self)
                 canvas.addItem(self.bars[id_])
 
+    def _mark(self) -> None:
+        """A mark on every node there is."""
+        canvas = self.view.canvas
+        for id_ in self.marks.keys() - canvas.nodes.keys():  # with its node it is gone
+            del self.marks[id_]
+        for id_, item in canvas.nodes.items():
+            if id_ not in self.marks or self.marks[id_].item is not item:
+                self.marks[id_] = NodeMark(item, self)
+                self.marks[id_].setVisible(self._near)
+            self.marks[id_].place()
+
+    def _zoomed(self, zoom: float) -> None:
+        if self._near != (zoom >= FAR):
+            self._near = zoom >= FAR
+            for mark in self.marks.values():
+                mark.setVisible(self._near)
+
     def _place(self) -> None:
+        self._mark()
         there = set(map(id, self.view.canvas.edges.values()))
         for id_, bar in list(self.bars.items()):
             if id(bar.edge) in there:

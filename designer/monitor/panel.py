@@ -38,6 +38,8 @@ class Panel(QWidget):
         self.player = player
         self.scale = NORMAL
         self.colours = Colours({}, {})
+        self._coloured: tuple[object, ...] = ()  # what the colours are of
+        self._headed: tuple[object, ...] = ()  # what the headline tells, and how
         self.headline = QLabel()
         self.headline.setTextFormat(Qt.TextFormat.RichText)
         take_no_room(self.headline)
@@ -73,9 +75,13 @@ class Panel(QWidget):
     def headline_of(self, *parts: tuple[str, str]) -> None:
         """Large numbers with what they are, as many as there is room for; the tooltip has them all."""
         colors = theme()
+        room = self.headline.width() if self.headline.isVisible() else UNLIMITED
+        headed = (parts, room, self.scale, colors.name)
+        if headed == self._headed:
+            return
+        self._headed = headed
         size, small = round(15 * self.scale), round(12 * self.scale)
         large, words = QFontMetrics(self.font_of(15, BOLD)), QFontMetrics(self.font_of(12))
-        room = self.headline.width() if self.headline.isVisible() else UNLIMITED
         shown: list[str] = []
         for value, what in parts:
             room -= large.horizontalAdvance(value) + words.horizontalAdvance(f" {what}   ")
@@ -121,8 +127,9 @@ class Panel(QWidget):
     # -- when to draw
 
     def _begin(self) -> None:
-        self.colours = Colours({}, {})
+        self.colours, self._coloured = Colours({}, {}), ()
         self.headline.clear()
+        self._headed = ()
         self.key.hide()
         self.begin()
         self.draw_again()
@@ -154,9 +161,11 @@ class Panel(QWidget):
             self._stale = False
             started = recording.started
             assert started is not None
-            self.colours = Colours(
-                recording.places(), {queue: facts.get("producer", "") for queue, facts in started.queues.items()}
-            )
+            coloured = (started, len(recording.units), len(recording.tables))
+            if coloured != self._coloured:
+                self._coloured = coloured
+                producers = {queue: facts.get("producer", "") for queue, facts in started.queues.items()}
+                self.colours = Colours(recording.places(), producers)
             self.draw(recording)
 
     def showEvent(self, event: object) -> None:

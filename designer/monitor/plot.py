@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
-from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
+from PySide6.QtGui import QColor, QPainterPath, QPen
 
-from designer.monitor.colours import clear
 from designer.monitor.panel import Panel
 from designer.monitor.player import Player
+from designer.monitor.still import Still
 from designer.monitor.units import seconds_text
 from designer.text import tr
 from designer.theme.theme import theme
@@ -51,10 +50,24 @@ class ValueAxis(pg.AxisItem):
     def __init__(self, orientation: str) -> None:
         super().__init__(orientation)
         self.write: Any = lambda value: f"{value:g}"
+        self.step = 0.0  # the least amount that there is: no ticks stand closer
+
+    def tickSpacing(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, float]]:
+        levels: list[tuple[float, float]] = super().tickSpacing(minVal, maxVal, size)
+        return [level for level in levels if level[0] >= self.step] or [(self.step, 0)]
+
+    def tickValues(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, list[float]]]:
+        """No two ticks have one text; of those that would, the one of the wider spacing stays."""
+        texts: dict[str, float] = {}
+        levels = super().tickValues(minVal, maxVal, size)
+        for _, values in levels:
+            for value in values:
+                texts.setdefault(self.write(value), value)
+        kept = set(texts.values())
+        return [(spacing, [value for value in values if value in kept]) for spacing, values in levels]
 
     def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str]:
-        texts = [self.write(value) for value in values]
-        return ["" if text in texts[:at] else text for at, text in enumerate(texts)]  # no two ticks with one text
+        return [self.write(value) for value in values]
 
     def resizeEvent(self, event: object = None) -> None:
         """Put the label where all of it is seen; pyqtgraph lets it stand out of its room."""
@@ -74,27 +87,6 @@ class Drawn(pg.GraphicsObject):
         self.prepareGeometryChange()
 
 
-class Veil(Drawn):
-    """Lies over what comes after the moment that is shown."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.at = 0.0
-        self.setZValue(50)
-
-    def set_at(self, at: float) -> None:
-        """The moment from which on it lies."""
-        if at != self.at:
-            self.at = at
-            self.update()
-
-    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        frame = self.boundingRect()
-        if self.at < frame.right():
-            frame.setLeft(max(frame.left(), self.at))
-            painter.fillRect(frame, clear(theme().base, 165))
-
-
 class TimePlot(Panel):
     """A panel with a plot over time."""
 
@@ -105,7 +97,7 @@ class TimePlot(Panel):
         self._said: tuple[Any, ...] = ("",)  # in the middle, and for which picture
         self.least_top = 0.0  # of the values: that of a neighbour which shares the axis
         self.values = ValueAxis("left")
-        self.plot = pg.PlotWidget(axisItems={"bottom": TimeAxis("bottom"), "left": self.values})
+        self.plot = Still({"bottom": TimeAxis("bottom"), "left": self.values})
         self.plot.setFrameShape(self.plot.Shape.NoFrame)
         self.item: pg.PlotItem = self.plot.getPlotItem()
         self.view: pg.ViewBox = self.item.getViewBox()
@@ -114,12 +106,7 @@ class TimePlot(Panel):
         self.view.setDefaultPadding(0)
         self.item.hideButtons()
         self.item.setClipToView(False)
-        self.moment = pg.InfiniteLine(angle=90, movable=True)
-        self.moment.setZValue(60)
-        self.moment.sigDragged.connect(lambda line: self.player.seek(float(line.value())))
-        self.veil = Veil()
-        self.plot.addItem(self.veil, ignoreBounds=True)
-        self.plot.addItem(self.moment, ignoreBounds=True)
+        self.plot.dragged.connect(player.seek)
         self.empty = pg.TextItem(anchor=(0.5, 0.5))
         self.empty.setZValue(70)
         self.plot.addItem(self.empty, ignoreBounds=True)
@@ -177,20 +164,30 @@ class TimePlot(Panel):
 
     # -- Panel
 
+    def _begin(self) -> None:
+        self._key = ()
+        super()._begin()
+
     def draw(self, recording: Any) -> None:
         start, stop = self.player.span.range
-        self.view.setXRange(start, stop, padding=0)
+        if self.view.viewRange()[0] != [start, stop]:
+            self.view.setXRange(start, stop, padding=0)
         long = stop >= LONG_S
         if long != self._long:
             self._long = long
             self._name_time()
         self.draw_plot(recording, start, stop)
         empty = bool(self._said[0])  # then there is no moment to show, and scrubbing costs nothing
+        self._show_values(not empty)
         at = self.player.at
-        self.moment.setVisible(not empty)
-        if not empty:
-            self.moment.setValue(at)
-        self.veil.set_at(at if at < recording.end and not empty else float("inf"))
+        self.plot.show_moment(None if empty else at, at < recording.end)
+
+    def _show_values(self, shown: bool) -> None:
+        """The axis of values, or none where there is nothing that has a value."""
+        if self.values.style["showValues"] != shown:
+            self.values.setStyle(showValues=shown)
+        if self.values.label.isVisible() != shown:
+            self.values.showLabel(shown)
 
     def restyle(self) -> None:
         colors = theme()
@@ -208,8 +205,8 @@ class TimePlot(Panel):
         self.item.getAxis("bottom").setHeight(round(40 * self.scale))
         self._name_time()
         self.item.showGrid(x=False, y=False)
-        self.moment.setPen(self.pen(colors.accent, 1.6))
-        self.moment.setHoverPen(self.pen(colors.accent, 3))
+        self.plot.scale_ = self.scale
+        self.plot.forget()
         self.empty.setColor(colors.muted)
         self.empty.setFont(self.font_of(14))
 

@@ -10,7 +10,7 @@ from designer.document.document import Document
 from designer.text import tr
 from designer.theme.icons import action_icon
 from designer.theme.theme import theme
-from designer.widgets import Hint
+from designer.widgets import Hint, head_width
 from engine.model.problems import Level
 
 SHOWN = 500
@@ -33,6 +33,7 @@ class ProblemsPanel(QTreeWidget):
         self.header().setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
         self.header().setSectionResizeMode(2, QHeaderView.ResizeMode.ResizeToContents)
         self.header().setStretchLastSection(False)
+        self.header().setMinimumSectionSize(head_width(self.header(), tr("Problem")))  # or the table scrolls
         self.setColumnWidth(0, 190)
         self.hint = Hint(self)
         self.itemActivated.connect(self._go)

@@ -8,7 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHeaderView, QTreeWidget, QTreeWidgetItem, QVBoxLayout, QWidget
 
 from designer.text import tr
-from designer.widgets import label
+from designer.widgets import head_width, label
 from engine.model.types import Schema
 
 
@@ -30,6 +30,7 @@ class ColumnsTable(QWidget):
         self.tree.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self.tree.header().setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
         self.tree.header().setStretchLastSection(False)
+        self.tree.header().setMinimumSectionSize(head_width(self.tree.header(), tr("Column")))  # or the table scrolls
         self.tree.setMinimumHeight(150)
         self.tree.itemActivated.connect(self._asked)
         self.tree.setToolTip(tr("A double click or Enter shows where a column comes from and where it goes"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from bisect import bisect_right
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,8 @@ class RunRecording:
         self._checkpoints = Checkpoints()
         self._offset = 0
         self._lines = 0
+        self._titles: tuple[RunStarted | None, dict[str, str]] = (None, {})  # of all units, and whose they are
+        self._shown: tuple[float, int, RunState] | None = None  # the last moment that was asked for
 
     @classmethod
     def load(cls, path: Path) -> RunRecording:
@@ -103,12 +106,9 @@ class RunRecording:
         """A unit as a person knows it: the title of its node, or of its last one; its id where several have that."""
         if self.started is None:
             return unit
-        nodes = self.started.units.get(unit, {}).get("nodes") or [unit]
-        title = str(self.started.nodes.get(nodes[-1], {}).get("title") or unit)
-        if len(nodes) > 1:
-            return f"{title} +{len(nodes) - 1}"
-        shared = sum(one.get("title") == title for one in self.started.nodes.values()) > 1
-        return unit if shared else title
+        if self._titles[0] is not self.started:
+            self._titles = (self.started, _titles(self.started))
+        return self._titles[1].get(unit, unit)
 
     def places(self) -> dict[str, int]:
         """Nodes, units and tables by number, for their colours: a unit and a table have the number of their node.
@@ -179,8 +179,11 @@ class RunRecording:
     # -- asking
 
     def state(self, at: float | None = None) -> RunState:
-        """The run at a moment; left out, now."""
-        return state_at(self, self.end if at is None else at)
+        """The run at a moment; left out, now. All who show a moment ask for it, so the last one is kept."""
+        at = self.end if at is None else at
+        if self._shown is None or self._shown[:2] != (at, self.count):
+            self._shown = (at, self.count, state_at(self, at))
+        return self._shown[2]
 
     def snapshot_at(self, at: float) -> int:
         """The number of the last snapshot up to a moment; -1 before the first."""
@@ -245,3 +248,17 @@ class RunRecording:
             return self.ready.cores
         given = self.started.settings.get("cores") if self.started else None
         return int(given) if given else None
+
+
+def _titles(started: RunStarted) -> dict[str, str]:
+    """Every unit and node as a person knows it."""
+    many = Counter(facts.get("title") for facts in started.nodes.values())
+    titles = {}
+    for unit in (*started.nodes, *started.units):
+        nodes = started.units.get(unit, {}).get("nodes") or [unit]
+        title = str(started.nodes.get(nodes[-1], {}).get("title") or unit)
+        if len(nodes) > 1:
+            titles[unit] = f"{title} +{len(nodes) - 1}"
+        else:
+            titles[unit] = unit if many[title] > 1 else title
+    return titles

@@ -135,12 +135,12 @@ class ActivityPanel(TimePlot):
 
     def draw_plot(self, recording: RunRecording, start: float, stop: float) -> None:
         names = recording.units.names
-        self.view.setYRange(-0.5, max(len(names), 1) - 0.5, padding=0)
         labels = [self.label_of(name) for name in names]
         if labels != self.labels:
             self.labels = labels
             self._name(labels)
         if not self.same(recording):
+            self.view.setYRange(-0.5, max(len(names), 1) - 0.5, padding=0)
             self.bars.show_span(recording, start, stop, self.pixels)
         state = recording.state(self.player.at)
         running = [name for name, unit in state.units.items() if unit.state is State.RUNNING]

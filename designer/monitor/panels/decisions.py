@@ -7,14 +7,20 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QSplitter, QTableView, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QSplitter,
+    QTableView,
+    QWidget,
+)
 
-from designer.monitor.colours import clear, mixed
+from designer.monitor.colours import clear
 from designer.monitor.panel import Panel
 from designer.monitor.player import Player
 from designer.monitor.units import count_text
 from designer.text import tr
 from designer.theme.theme import theme
+from designer.widgets import FittedColumns, head_width
 from engine.recording import Decision, RunRecording
 
 WHY = {
@@ -29,10 +35,17 @@ SCORE = {
     "mm": "Score: MemB, rows freed a second × rows that wait",
 }
 
-ROOMY, LESS = 700, (1, 4)  # pixels of the panel below which it has not these columns
+TIME, TURN, UNIT, STEP, CANDIDATES = range(5)  # columns of the table
+CELL_MARGIN, ICON = 16, 18  # pixels beside a cell's words, and of the colour before a unit's name
+UNIT_WIDTH, STEP_WIDTH = 130, 82  # pixels of a unit's name before other columns go, and of a step
 
 BOLD, PLAIN = QFont.Weight.DemiBold, QFont.Weight.Normal
 Index = QModelIndex | QPersistentModelIndex
+
+
+def heads() -> tuple[str, ...]:
+    """The heads of the table's columns."""
+    return tr("Time (s)"), tr("Turn"), tr("Unit"), tr("Step"), tr("Candidates")
 
 
 class Decisions(QAbstractTableModel):
@@ -66,31 +79,67 @@ class Decisions(QAbstractTableModel):
         return 0 if parent.isValid() else self.count
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
-        return 5
+        return CANDIDATES + 1
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if role == Qt.ItemDataRole.DisplayRole and orientation == Qt.Orientation.Horizontal:
-            return (tr("Time (s)"), tr("Turn"), tr("Unit"), tr("Step"), tr("Candidates"))[section]
+            return heads()[section]
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if role == Qt.ItemDataRole.DecorationRole and index.column() == 2:
-            return mixed(self.panel.colours.unit(self.read(index.row()).unit), 0.0)
-        if role != Qt.ItemDataRole.DisplayRole:
-            return None
-        one = self.read(index.row())
-        column = index.column()
-        if column == 0:
+        return self.text(index.row(), index.column()) if role == Qt.ItemDataRole.DisplayRole else None
+
+    def text(self, row: int, column: int) -> str:
+        """What a cell tells."""
+        one = self.read(row)
+        if column == TIME:
             return f"{one.time:.3f}"
-        if column == 1:
+        if column == TURN:
             return f"{one.activation:,}"
-        if column == 2:
+        if column == UNIT:
             return self.panel.label_of(one.unit)
-        if column == 3:
+        if column == STEP:
             return f"{one.step} {count_text(one.packs)}" if 0 < one.packs < 1 << 20 else one.step
         return str(len(one.candidates))
+
+
+class Log(QTableView):
+    """The table, painted by hand: every cell changes with every step, and the style sheet's own way takes long."""
+
+    def __init__(self, panel: DecisionsPanel) -> None:
+        super().__init__()
+        self.panel = panel
+        self.setModel(panel.model)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colors, panel, metrics = theme(), self.panel, self.fontMetrics()
+        painter = QPainter(self.viewport())
+        painter.setFont(self.font())
+        painter.fillRect(self.viewport().rect(), colors.base)
+        first, last = self.rowAt(0), self.rowAt(self.viewport().height() - 1)
+        if first < 0:
+            return
+        tall, current, size = self.rowHeight(first), self.currentIndex().row(), metrics.ascent()
+        down = (tall + metrics.ascent() - metrics.descent()) // 2  # to the letters' line
+        for row in range(first, (last if last >= 0 else panel.model.count - 1) + 1):
+            top = self.rowViewportPosition(row)
+            if row == current:
+                painter.fillRect(0, top, self.viewport().width(), tall, colors.accent)
+            painter.setPen(colors.accent_text if row == current else colors.text)
+            for column in range(CANDIDATES + 1):
+                if self.isColumnHidden(column):
+                    continue
+                left = self.columnViewportPosition(column) + CELL_MARGIN // 2
+                text = panel.model.text(row, column)
+                if column == UNIT:
+                    color = panel.colours.unit(panel.model.read(row).unit)
+                    painter.fillRect(left, top + (tall - size) // 2, size, size, color)
+                    room = self.columnWidth(column) - CELL_MARGIN - round(ICON * panel.scale)
+                    left += round(ICON * panel.scale)
+                    text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
+                painter.drawText(left, top + down, text)
 
 
 class Candidates(QWidget):
@@ -173,15 +222,13 @@ class DecisionsPanel(Panel):
     def __init__(self, player: Player) -> None:
         super().__init__(player)
         self.model = Decisions(self)
-        self.table = QTableView()
-        self.table.setModel(self.model)
+        self.table = Log(self)
         self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.setShowGrid(False)
         self.table.setWordWrap(False)
         self.table.verticalHeader().hide()
-        self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        self.table.horizontalHeader().setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
+        self.columns = FittedColumns(self.table, self._widths, wide=UNIT, spare=(CANDIDATES, TURN, STEP))
         self.candidates = Candidates(self)
         split = QSplitter(Qt.Orientation.Horizontal)
         split.addWidget(self.table)
@@ -193,6 +240,7 @@ class DecisionsPanel(Panel):
         self.table.clicked.connect(self._go)
         self.table.selectionModel().currentChanged.connect(self._moved)
         self._placing = False
+        self._digits = (0, 0)  # of the largest numbers in the table
         self.restyle()
 
     def outline(self, color: QColor) -> QPen:
@@ -203,17 +251,29 @@ class DecisionsPanel(Panel):
         self.table.setFont(self.font_of(13))
         self.table.horizontalHeader().setFont(self.font_of(12))
         self.table.verticalHeader().setDefaultSectionSize(round(25 * self.scale))
-        for column, width in enumerate((74, 52, 120, 96, 92)):
-            self.table.setColumnWidth(column, round(width * self.scale))
+        self.columns.fit()
         self.candidates.update()
-        self.resizeEvent(None)
 
-    def resizeEvent(self, event: object) -> None:
-        for column in LESS:
-            self.table.setColumnHidden(column, self.width() < ROOMY * self.scale)
+    def _widths(self) -> list[int]:
+        """What each column needs for its head and the largest number of the run; a long name of a unit may be cut."""
+        recording, metrics = self.recording, self.table.fontMetrics()
+        end, count = (recording.end, self.model.count) if recording is not None else (0.0, 0)
+        needs = [
+            metrics.horizontalAdvance(f"{end:.3f}") + CELL_MARGIN,
+            metrics.horizontalAdvance(f"{count:,}") + CELL_MARGIN,
+            round((UNIT_WIDTH + ICON) * self.scale),
+            round(STEP_WIDTH * self.scale),
+            0,
+        ]
+        header = self.table.horizontalHeader()
+        return [max(need, head_width(header, head)) for need, head in zip(needs, heads(), strict=True)]
 
     def draw(self, recording: RunRecording) -> None:
         self.model.show_recording(recording)
+        digits = len(str(self.model.count)), len(str(int(recording.end)))
+        if digits != self._digits:
+            self._digits = digits
+            self.columns.fit()
         number = recording.decision_at(self.player.at)
         self.headline_of((f"{max(number + 1, 0):,}", tr("of {0} decisions", f"{self.model.count:,}")))
         current = self.table.currentIndex().row()

@@ -7,13 +7,13 @@ from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter
-from PySide6.QtWidgets import QHeaderView, QSplitter, QStyleOptionGraphicsItem, QTreeWidget, QTreeWidgetItem, QWidget
+from PySide6.QtWidgets import QSplitter, QStyleOptionGraphicsItem, QTreeWidget, QTreeWidgetItem, QWidget
 
 from designer.monitor.player import Player
 from designer.monitor.plot import Drawn, TimePlot
-from designer.monitor.units import seconds_text
 from designer.text import tr
 from designer.theme.theme import theme
+from designer.widgets import FittedColumns, head_width
 from engine.events import SparkJob
 from engine.recording import RunRecording
 from engine.recording.jobs import Job, JobSeries, tasks
@@ -26,6 +26,8 @@ STATES = {
     "failed": "failed", "skipped": "skipped", "unknown": "unknown",
 }  # fmt: skip
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+JOB, UNIT, TASKS, TIME, STATE = range(5)  # columns of the list
+UNIT_WIDTH = 110  # pixels of a unit's name before other columns go
 
 
 class JobBars(Drawn):
@@ -87,20 +89,20 @@ class JobsPanel(TimePlot):
         self.view.invertY(True)
         self.item.getAxis("left").setTicks([[]])
         self.list = QTreeWidget()
-        self.list.setHeaderLabels([tr("Job, stage"), tr("Unit"), tr("Tasks"), tr("Time"), tr("State")])
+        self.list.setHeaderLabels([tr("Job, stage"), tr("Unit"), tr("Tasks"), tr("Time (s)"), tr("State")])
+        for column in (TASKS, TIME):
+            self.list.headerItem().setTextAlignment(column, RIGHT)
         self.list.setAccessibleName(tr("Spark jobs and their stages"))
         self.list.setUniformRowHeights(True)
         self.list.setIndentation(14)
-        self.list.header().setStretchLastSection(False)
-        self.list.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        self.list.header().setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
+        self.columns = FittedColumns(self.list, self._widths, wide=UNIT, spare=(STATE, TIME, TASKS))
         split = QSplitter(Qt.Orientation.Horizontal)
         self.body.removeWidget(self.plot)
         split.addWidget(self.plot)
         split.addWidget(self.list)
-        split.setStretchFactor(0, 3)
-        split.setStretchFactor(1, 2)
-        split.setSizes([560, 380])
+        split.setStretchFactor(0, 1)
+        split.setStretchFactor(1, 1)
+        split.setSizes([470, 470])
         self.body.addWidget(split, 1)
         self.restyle()
 
@@ -114,6 +116,7 @@ class JobsPanel(TimePlot):
         if hasattr(self, "list"):
             self.list.setFont(self.font_of(13))
             self.list.header().setFont(self.font_of(12))
+            self.columns.fit()
         self.name_axis("left", tr("jobs at a time"))
         self._listed = ()
 
@@ -150,27 +153,42 @@ class JobsPanel(TimePlot):
             item = self._row(job, event)
             self.list.addTopLevelItem(item)
             item.setExpanded(True)
+        self.columns.fit()
         self.list.setUpdatesEnabled(True)
+
+    def _widths(self) -> list[int]:
+        """What each column of the list needs for its head and what it holds; a long name of a unit may be cut."""
+        head = self.list.headerItem()
+        widths = [
+            max(head_width(self.list.header(), head.text(column)), self.list.sizeHintForColumn(column))
+            for column in range(head.columnCount())
+        ]
+        least = head_width(self.list.header(), head.text(UNIT))
+        widths[UNIT] = min(widths[UNIT], max(least, round(UNIT_WIDTH * self.scale)))
+        return widths
 
     def _row(self, job: Job, event: SparkJob | None) -> QTreeWidgetItem:
         done, every = tasks(event) if event is not None else (0, 0)
         status = event.status if event is not None else "running"
-        took = seconds_text(job.end - job.begin) if event is not None and event.ended and job.end is not None else ""
+        took = f"{job.end - job.begin:,.2f}" if event is not None and event.ended and job.end is not None else ""
         counted = f"{done:,}/{every:,}" if event is not None else ""
         item = QTreeWidgetItem(
             [tr("Job {0}", job.number), self.label_of(job.unit), counted, took, tr(STATES.get(status, status))]
         )
-        item.setForeground(1, self.colours.unit(job.unit))
+        item.setForeground(UNIT, self.colours.unit(job.unit))
+        if status == "failed":
+            for column in (TASKS, STATE):
+                item.setForeground(column, theme().error)
         stages = [QTreeWidgetItem(self._stage(stage)) for stage in (event.stages if event is not None else ())]
         item.addChildren(stages)
         for row in (item, *stages):
-            row.setTextAlignment(2, RIGHT)
-            row.setTextAlignment(3, RIGHT)
+            row.setTextAlignment(TASKS, RIGHT)
+            row.setTextAlignment(TIME, RIGHT)
         return item
 
     def _stage(self, stage: dict[str, Any]) -> list[str]:
         started, ended = stage.get("started"), stage.get("ended")
-        took = seconds_text(max(0.0, ended - started)) if started is not None and ended is not None else ""
+        took = f"{max(0.0, ended - started):,.2f}" if started is not None and ended is not None else ""
         counted = f"{stage.get('tasks_done', 0):,}/{stage.get('tasks', 0):,}"
         if stage.get("tasks_running"):
             counted += tr(", {0} running", stage["tasks_running"])

@@ -42,7 +42,6 @@ class MemoryPanel(TimePlot):
         self.style_ = self._choice(STYLES, (tr("Stacked"), tr("Lines"), tr("Total")))
         self.total = pg.PlotCurveItem(antialias=True)
         self.total.setZValue(30)
-        self.total.setCacheMode(self.total.CacheMode.DeviceCoordinateCache)
         self.disk = pg.PlotCurveItem(antialias=True)
         self.disk.setZValue(31)
         self.spilled = pg.ScatterPlotItem(symbol=MARK, pxMode=True)
@@ -80,6 +79,7 @@ class MemoryPanel(TimePlot):
             return
         colors = theme()
         measure = self.measure.currentData()
+        self.values.step = 1.0
         self.values.write = lambda value: measure_text(measure, value).removesuffix(f" {measure}")
         self.name_axis("left", tr("in all queues") if measure == "bytes" else tr("{0} in all queues", measure))
         self.total.setPen(self.pen(colors.text, 1.8))
@@ -110,12 +110,10 @@ class MemoryPanel(TimePlot):
 
     def _draw_curves(self, recording: Any, start: float, stop: float, measure: str, style: str) -> None:
         found = self.drawn = memory(recording, measure, start, stop, self.pixels)
-        if not len(found.times):
-            self.say(
-                tr("No queue snapshots yet") if self.player.live else tr("This run has no queues between its units")
-            )
-        else:
-            self.say("")
+        empty = not len(recording.snapshots)
+        self.say(self._why_empty(recording) if empty else "")
+        for box in (self.measure, self.style_):
+            box.setEnabled(not empty)
         staged = self._staged(recording) if style == "stacked" else set()
         shown = self._chosen(found, staged) if style != "total" else {}
         dense = len(found.times) > self.pixels / 3  # smooth edges of a zigzag cost much and show nothing
@@ -136,7 +134,22 @@ class MemoryPanel(TimePlot):
         self.above.setPos(start, self.view.viewRange()[1][1])
         self._facts = figures(recording)
 
+    def _why_empty(self, recording: Any) -> str:
+        """Why there is nothing to draw."""
+        if recording.started.queues:
+            return (
+                tr("No queue snapshots yet")
+                if self.player.live
+                else tr("The log of this run has no snapshots of its queues")
+            )
+        if recording.started.granularity == "fused":
+            return tr("No queues in this run: it is fused, Spark itself carries the rows from node to node")
+        return tr("No queues in this run: its units hand no packs to each other")
+
     def _draw_figures(self, recording: Any, measure: str) -> None:
+        if not recording.started.queues and not len(recording.snapshots):
+            self.headline_of(("–", tr("no queues")))
+            return
         at = recording.snapshot_at(self.player.at)
         now = float(recording.snapshots[measure][at]) if at >= 0 else 0.0
         facts = self._facts
@@ -176,7 +189,6 @@ class MemoryPanel(TimePlot):
             curve = self.curves.get(name)
             if curve is None:
                 curve = self.curves[name] = pg.PlotCurveItem(antialias=True)
-                curve.setCacheMode(curve.CacheMode.DeviceCoordinateCache)
                 self.plot.addItem(curve, ignoreBounds=True)
             color = colors.faint if name == OTHERS else self.colours.queue(name)
             curve.setVisible(True)

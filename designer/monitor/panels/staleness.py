@@ -47,14 +47,30 @@ class StalenessPanel(TimePlot):
         self.name_axis("left", tr("staleness"))
 
     def draw_plot(self, recording: Any, start: float, stop: float) -> None:
+        if not self.same(recording):
+            self._draw_curves(recording, start, stop)
+        if not self.drawn:
+            self.headline_of(("–", tr("staleness")))
+            return
+        at, now = self.player.at, {}
+        for table, (times, values) in self.drawn.items():
+            place = int(np.searchsorted(times, at, side="right"))
+            now[table] = float(values[place - 1] + at - times[place - 1]) if place else 0.0
+        worst = max(now, key=now.__getitem__)
+        parts = [(seconds_text(now[worst]), tr("the stalest now: {0}", self._title(recording, worst)))]
+        if recording.bounds:
+            late = sum(now.get(table, 0.0) > bound for table, bound in recording.bounds.items())
+            parts.append((f"{late}", tr("of {0} beyond their bound", len(recording.bounds))))
+        self.headline_of(*parts)
+
+    def _draw_curves(self, recording: Any, start: float, stop: float) -> None:
         found = self.drawn = staleness(recording, recording.end)
         if not found:
             self.say(tr("Known of streaming warehouses, and of targets that an earlier run has loaded"))
-            self.headline_of(("–", tr("staleness")))
             return
         self.say("")
         top = 0.0
-        entries, late, worst = [], 0, ("", 0.0)
+        entries = []
         for table, (times, values) in found.items():
             color = self.colours.unit(table)
             curve = self.curves.get(table)
@@ -65,23 +81,13 @@ class StalenessPanel(TimePlot):
             curve.setData(times, values)
             seen = values[(times >= start) & (times <= stop)]
             top = max(top, float(seen.max()) if len(seen) else 0.0)
-            now = float(np.interp(self.player.at, times, values)) if self.player.at >= times[0] else 0.0
-            place = int(np.searchsorted(times, self.player.at, side="right"))
-            now = float(values[place - 1] + self.player.at - times[place - 1]) if place else now
-            if now > worst[1]:
-                worst = (table, now)
             bound = recording.bounds.get(table)
             if bound is not None:
                 self._draw_bound(table, color, bound)
                 top = max(top, min(bound, 2 * top or bound))
-                late += now > bound
             entries.append((color, self._title(recording, table)))
         self.set_top(top)
         self.key_of(*entries[:NAMED])
-        parts = [(seconds_text(worst[1]), tr("the stalest now: {0}", self._title(recording, worst[0])))]
-        if recording.bounds:
-            parts.append((f"{late}", tr("of {0} beyond their bound", len(recording.bounds))))
-        self.headline_of(*parts)
 
     def _title(self, recording: Any, table: str) -> str:
         return str(recording.started.nodes.get(table, {}).get("title") or table)
