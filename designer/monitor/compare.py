@@ -116,6 +116,11 @@ class CompareWindow(QMainWindow):
     def _set_up_table(self) -> None:
         table = self.table
         table.setHorizontalHeaderLabels([tr(head) for head in HEADS])
+        for column in range(len(HEADS)):
+            side = Qt.AlignmentFlag.AlignRight if column in RIGHT else Qt.AlignmentFlag.AlignLeft
+            head = table.horizontalHeaderItem(column)
+            assert head is not None
+            head.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
         table.verticalHeader().hide()
         table.setStyleSheet("QTableWidget::item { padding: 0 12px; } QHeaderView::section { padding: 6px 12px; }")
         table.setShowGrid(False)

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFont, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QPolygonF
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QKeyEvent,
+    QMouseEvent,
+    QPaintEngine,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPixmap,
+    QPolygonF,
+)
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
 from designer.monitor.colours import clear
@@ -36,7 +47,8 @@ class Strip(QWidget):
     def __init__(self, player: Player) -> None:
         super().__init__()
         self.player = player
-        self._pictures: list[QPixmap] = []  # of the run's memory, as long as nothing is added to it
+        self._shape = QPolygonF()  # the run's memory, as long as nothing is added to it
+        self._pictures: list[QPixmap] = []
         self._key: tuple[object, ...] = ()
         self.setMinimumHeight(40)
         self.setMinimumWidth(160)
@@ -101,38 +113,49 @@ class Strip(QWidget):
     def _paint_silhouette(self, painter: QPainter, recording: RunRecording, frame: QRectF, played: QRectF) -> None:
         key = (id(recording), recording.count, self.player.end, frame, theme().name, self.devicePixelRatioF())
         if key != self._key:
-            self._key = key
-            self._pictures = self._silhouettes(recording, frame)
-        for part, picture in zip((frame, played), self._pictures, strict=False):
+            self._key, self._shape = key, self._silhouette(recording, frame)
+            self._pictures = [self._picture(color) for color in self._inks()]
+        drawing = painter.paintEngine().type() != QPaintEngine.Type.Raster
+        for part, picture, color in zip((frame, played), self._pictures, self._inks(), strict=True):
+            painter.save()
             painter.setClipRect(part, Qt.ClipOperation.IntersectClip)
-            painter.drawPixmap(0, 0, picture)
-        painter.setClipRect(frame.adjusted(1, 1, -1, -1))
+            if drawing:  # a file that is to have lines
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(color)
+                painter.drawPolygon(self._shape)
+            else:
+                painter.drawPixmap(0, 0, picture)
+            painter.restore()
 
-    def _silhouettes(self, recording: RunRecording, frame: QRectF) -> list[QPixmap]:
-        """The memory of the queues as a picture, and the same as it has been played."""
+    def _inks(self) -> tuple[QColor, QColor]:
+        """Of the silhouette, and of as much of it as has been played."""
+        return clear(theme().muted, 70), clear(theme().accent, 150)
+
+    def _silhouette(self, recording: RunRecording, frame: QRectF) -> QPolygonF:
+        """The memory of the queues over the whole run."""
         times = recording.snapshots["time"]
         values = recording.snapshots["bytes"][: len(times)]
         kept = peaks(values, 240)
         top = float(values.max()) if len(values) else 0.0
         if top <= 0:
-            return []
+            return QPolygonF()
         xs = frame.left() + frame.width() * times[kept] / self.player.end
         ys = frame.bottom() - (frame.height() - 4) * values[kept] / top
         points = [QPointF(x, y) for x, y in zip(xs.tolist(), ys.tolist(), strict=True)]
-        shape = QPolygonF([QPointF(points[0].x(), frame.bottom()), *points, QPointF(points[-1].x(), frame.bottom())])
-        ratio, pictures = self.devicePixelRatioF(), []
-        for color in (clear(theme().muted, 70), clear(theme().accent, 150)):
-            picture = QPixmap(self.size() * ratio)
-            picture.setDevicePixelRatio(ratio)
-            picture.fill(Qt.GlobalColor.transparent)
-            painter = QPainter(picture)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(color)
-            painter.drawPolygon(shape)
-            painter.end()
-            pictures.append(picture)
-        return pictures
+        return QPolygonF([QPointF(points[0].x(), frame.bottom()), *points, QPointF(points[-1].x(), frame.bottom())])
+
+    def _picture(self, color: QColor) -> QPixmap:
+        ratio = self.devicePixelRatioF()
+        picture = QPixmap(self.size() * ratio)
+        picture.setDevicePixelRatio(ratio)
+        picture.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(picture)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(color)
+        painter.drawPolygon(self._shape)
+        painter.end()
+        return picture
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         self.player.pause()

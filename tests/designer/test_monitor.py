@@ -13,12 +13,13 @@ from PySide6.QtGui import QFont
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from designer.canvas.node import NodeItem
 from designer.canvas.scene import Hit
 from designer.canvas.view import CanvasView
 from designer.document.layout import NODE_WIDTH
 from designer.monitor.colours import level_colour
 from designer.monitor.compare import CompareWindow
-from designer.monitor.overlay import fitting, legible, node_texts, state_colour
+from designer.monitor.overlay import NodeMark, fitting, legible, node_texts, state_colour
 from designer.monitor.panel import PROJECTOR
 from designer.monitor.scrubber import speed_of
 from designer.monitor.units import bytes_text
@@ -260,7 +261,11 @@ def test_runs_are_compared_on_the_same_axes_and_exported(
     finally:
         shown.close()
     assert (tmp_path / "report.png").read_bytes().startswith(b"\x89PNG")
-    assert "<svg" in (tmp_path / "report.svg").read_text()
+    drawing = (tmp_path / "report.svg").read_text()
+    assert "<svg" in drawing
+    heights = [int(height) for height in re.findall(r"<image [^>]*?height=\"(\d+)\"", drawing)]
+    assert heights
+    assert max(heights) < 60, "icons and buttons are pictures, plots are lines"
     rows = list(csv.DictReader((tmp_path / "report.csv").read_text().splitlines()))
     page = (tmp_path / "report.html").read_text()
     found = re.search(r'<script type="application/json" id="numbers">(.*?)</script>', page, re.S)
@@ -457,6 +462,39 @@ def test_a_node_is_painted_in_the_colour_of_its_state(window: MainWindow, runs: 
     badge = view.mapFromScene(item.mapToScene(QPointF(NODE_WIDTH - 34 - 5, 1)))
     assert picture.pixelColor(badge).name() == state_colour(state).name()
     assert len({state_colour(one).name() for one in State}) == len(State)
+
+
+def test_a_step_of_the_run_paints_the_marks_that_change_and_no_node(
+    window: MainWindow, runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = replayed(window, runs)
+    overlay, player = window.monitor.overlay, window.monitor.player
+    assert overlay is not None
+    assert player is not None
+    view.zoom_to(0.8)
+    player.seek(player.end * 0.2)
+    QApplication.processEvents()
+    faces: list[str] = []
+    marks: set[str] = set()
+    monkeypatch.setattr(NodeItem, "_paint_face", lambda item, *_: faces.append(item.id))
+    monkeypatch.setattr(overlay, "paint_node", lambda _, item: marks.add(item.id))
+    before = overlay.nodes
+    player.seek(player.end * 0.6)
+    QApplication.processEvents()
+    seen = {id_ for id_, item in view.canvas.nodes.items() if view.visible_frame().contains(item.frame())}
+    changed = {id_ for id_, state in overlay.nodes.items() if state != before[id_]}
+    assert changed & seen
+    assert changed & seen <= marks
+    assert faces == []
+    node = min(seen)
+    view.canvas.select([node])
+    window.run("edit.delete")
+    view.editor.stack.undo()
+    QApplication.processEvents()
+    assert overlay.marks[node].item is view.canvas.nodes[node], "a node that comes back has its mark again"
+    assert overlay.marks.keys() == view.canvas.nodes.keys()
+    window.monitor._leave_canvas()
+    assert [item for item in view.canvas.items() if isinstance(item, NodeMark)] == []
 
 
 @pytest.mark.parametrize(("packs", "level"), [(60, "green"), (61, "yellow"), (85, "yellow"), (86, "red"), (140, "red")])

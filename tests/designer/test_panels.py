@@ -141,13 +141,13 @@ def test_a_run_without_queues_says_so_and_has_no_axis_of_bytes(
     assert not panel.values.label.isVisible()
     assert "no queues" in panel.headline.text()
     assert "0 B" not in panel.headline.text()
-    assert not panel.measure.isEnabled()
+    assert not panel.measure.isVisible()
     again = shown(MemoryPanel, player, runs["rr"])
     for one in (panel, again):  # the same panel shows another run
         assert not one.empty.isVisible()
         assert one.values.style["showValues"]
         assert one.values.label.isVisible()
-        assert one.measure.isEnabled()
+        assert one.measure.isVisible()
 
 
 @pytest.mark.parametrize("top", [0.4, 1.0, 2.0, 3.0, 9.0, 1020.0, 5_100.0, 2_345_678.0])
@@ -183,6 +183,8 @@ def test_no_head_of_a_table_is_cut(
         for column in seen:
             assert header.sectionSize(column) >= header.sectionSizeHint(column), column
         cells = panel.list if kind is JobsPanel else panel.table
+        if kind is JobsPanel and scale == 1.0:
+            assert len(seen) >= {330: 2, 470: 3, 700: 5, 1100: 5}[width], "how many tasks are done is what it is for"
         fits = cells.viewport().width() >= header.length()
         assert fits or len(seen) == 2, "columns go before the table scrolls"
 

@@ -37,7 +37,7 @@ SCORE = {
 
 TIME, TURN, UNIT, STEP, CANDIDATES = range(5)  # columns of the table
 CELL_MARGIN, ICON = 16, 18  # pixels beside a cell's words, and of the colour before a unit's name
-UNIT_WIDTH, STEP_WIDTH = 130, 82  # pixels of a unit's name before other columns go, and of a step
+UNIT_WIDTH, STEP_WIDTH = 130, 92  # pixels of a unit's name before other columns go, and of a step
 
 BOLD, PLAIN = QFont.Weight.DemiBold, QFont.Weight.Normal
 Index = QModelIndex | QPersistentModelIndex
@@ -228,6 +228,7 @@ class DecisionsPanel(Panel):
         self.table.setShowGrid(False)
         self.table.setWordWrap(False)
         self.table.verticalHeader().hide()
+        self.table.horizontalHeader().setHighlightSections(False)
         self.columns = FittedColumns(self.table, self._widths, wide=UNIT, spare=(CANDIDATES, TURN, STEP))
         self.candidates = Candidates(self)
         split = QSplitter(Qt.Orientation.Horizontal)

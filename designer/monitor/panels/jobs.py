@@ -27,7 +27,8 @@ STATES = {
 }  # fmt: skip
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 JOB, UNIT, TASKS, TIME, STATE = range(5)  # columns of the list
-UNIT_WIDTH = 110  # pixels of a unit's name before other columns go
+AXIS_WIDTH = 34  # pixels beside the bars
+UNIT_WIDTH = 90  # pixels of a unit's name before other columns go
 
 
 class JobBars(Drawn):
@@ -94,15 +95,15 @@ class JobsPanel(TimePlot):
             self.list.headerItem().setTextAlignment(column, RIGHT)
         self.list.setAccessibleName(tr("Spark jobs and their stages"))
         self.list.setUniformRowHeights(True)
-        self.list.setIndentation(14)
+        self.list.setIndentation(12)
         self.columns = FittedColumns(self.list, self._widths, wide=UNIT, spare=(STATE, TIME, TASKS))
         split = QSplitter(Qt.Orientation.Horizontal)
         self.body.removeWidget(self.plot)
         split.addWidget(self.plot)
         split.addWidget(self.list)
-        split.setStretchFactor(0, 1)
-        split.setStretchFactor(1, 1)
-        split.setSizes([470, 470])
+        split.setStretchFactor(0, 2)
+        split.setStretchFactor(1, 3)
+        split.setSizes([380, 570])
         self.body.addWidget(split, 1)
         self.restyle()
 
@@ -110,6 +111,11 @@ class JobsPanel(TimePlot):
         self.series = JobSeries()
         self._listed = ()
         self.list.clear()
+
+    @property
+    def axis_width(self) -> int:
+        """The room for the axis's name: lanes have none, and beside the list no other panel's times stand above."""
+        return round(AXIS_WIDTH * self.scale)
 
     def restyle(self) -> None:
         super().restyle()
@@ -190,12 +196,11 @@ class JobsPanel(TimePlot):
         started, ended = stage.get("started"), stage.get("ended")
         took = f"{max(0.0, ended - started):,.2f}" if started is not None and ended is not None else ""
         counted = f"{stage.get('tasks_done', 0):,}/{stage.get('tasks', 0):,}"
-        if stage.get("tasks_running"):
-            counted += tr(", {0} running", stage["tasks_running"])
         name = str(stage.get("name", ""))
         name = "" if name.startswith("$") else name  # of a lambda of Spark's own
-        status = str(stage.get("status", ""))
-        return [tr("Stage {0}", stage.get("stage")), name, counted, took, tr(STATES.get(status, status))]
+        status, running = str(stage.get("status", "")), stage.get("tasks_running")
+        state = tr("{0} running", running) if running else tr(STATES.get(status, status))
+        return [tr("Stage {0}", stage.get("stage")), name, counted, took, state]
 
 
 PANEL = JobsPanel

@@ -107,13 +107,12 @@ class MemoryPanel(TimePlot):
         if not self.same(recording, measure, style, tuple(self.ranking), self.least_top):
             self._draw_curves(recording, start, stop, measure, style)
         self._draw_figures(recording, measure)
+        for box in (self.measure, self.style_):  # last: with more or less room all is drawn again
+            box.setVisible(len(recording.snapshots) > 0)
 
     def _draw_curves(self, recording: Any, start: float, stop: float, measure: str, style: str) -> None:
         found = self.drawn = memory(recording, measure, start, stop, self.pixels)
-        empty = not len(recording.snapshots)
-        self.say(self._why_empty(recording) if empty else "")
-        for box in (self.measure, self.style_):
-            box.setEnabled(not empty)
+        self.say("" if len(recording.snapshots) else self._why_empty(recording))
         staged = self._staged(recording) if style == "stacked" else set()
         shown = self._chosen(found, staged) if style != "total" else {}
         dense = len(found.times) > self.pixels / 3  # smooth edges of a zigzag cost much and show nothing
@@ -143,7 +142,7 @@ class MemoryPanel(TimePlot):
                 else tr("The log of this run has no snapshots of its queues")
             )
         if recording.started.granularity == "fused":
-            return tr("No queues in this run: it is fused, Spark itself carries the rows from node to node")
+            return tr("No queues in this run: it is fused, Spark itself passes the rows on")
         return tr("No queues in this run: its units hand no packs to each other")
 
     def _draw_figures(self, recording: Any, measure: str) -> None:
