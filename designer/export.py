@@ -6,24 +6,21 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from designer.app import make_application
+from designer.document.analysis import Analysis, analyse
+from designer.document.document import Document
+from designer.document.layout import positions
 from engine.errors import PapilioError
+from engine.operators import catalogue
 
 
-def write_picture(file: Path, picture: Path) -> None:
+def write_picture(document: Document, analysis: Analysis, picture: Path) -> None:
     """The workflow as the canvas shows it, in the light theme."""
     from designer.canvas.arrange import arrange, place_missing
     from designer.canvas.picture import save_picture
     from designer.canvas.scene import CanvasScene
-    from designer.document.analysis import analyse
-    from designer.document.document import Document
-    from designer.document.layout import positions
     from designer.theme.theme import themes
-    from engine.operators import catalogue
 
     themes().start("light")
-    document = Document.open(file, catalogue())
-    analysis = analyse(document)
     if len(positions(document.workflow)) < len(document.workflow.nodes):
         place_missing(document, arrange(document, analysis.wings))
     scene = CanvasScene(document)
@@ -33,15 +30,22 @@ def write_picture(file: Path, picture: Path) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Draw; return the exit code."""
-    application = make_application(["papilio"])
+    """Draw; return the exit code. What is wrong with the file is told before Qt can say anything."""
+    file, picture = map(Path, arguments)
     try:
-        write_picture(*map(Path, arguments))
+        document = Document.open(file, catalogue())
+        analysis = analyse(document)
+        # Last of all: once Qt is there, it reads the source of every module that is loaded.
+        from designer.app import make_drawing_application
+
+        application = make_drawing_application(["papilio"])
+        try:
+            write_picture(document, analysis, picture)
+        finally:
+            application.quit()
     except (PapilioError, OSError) as error:
         sys.stderr.write(f"{error}\n")
-        return 1
-    finally:
-        application.quit()
+        return error.exit_code if isinstance(error, PapilioError) else 1
     return 0
 
 

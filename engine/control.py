@@ -15,16 +15,21 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import BadInput, RunCancelled
 from engine.events import Event, LogTail, RunPaused, RunResumed, RunStepped, SpeedChanged
 from engine.schedule.pace import Pace
+from engine.store.runs import LOG
+
+if TYPE_CHECKING:
+    from engine.store import RunRecord
 
 FILE = "control.jsonl"
 ACTIONS = ("pause", "step", "resume", "cancel", "speed")
 POLL_SECONDS = 0.1
 HOLD_SECONDS = 0.2  # a paused run looks up so often
+LAST_BYTES = 8192  # of a log, in which its last line is
 
 
 class RunControl:
@@ -193,6 +198,20 @@ def is_alive(folder: Path) -> bool:
     except OSError:
         return False
     return False
+
+
+def status_of(record: RunRecord) -> str:
+    """A run's status; one that the store takes for running and whose process is gone was interrupted."""
+    folder = Path(record.folder)
+    if record.status != "running" or is_alive(folder):
+        return record.status
+    try:  # it may have ended since the store was read
+        with (folder / LOG).open("rb") as file:
+            file.seek(-min(LAST_BYTES, file.seek(0, 2)), 2)
+            last = json.loads(file.read().splitlines()[-1])
+        return str(last["status"]) if last["event"] == "run-finished" else "interrupted"
+    except (OSError, ValueError, LookupError, TypeError):
+        return "interrupted"
 
 
 @contextlib.contextmanager

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.errors import BadInput, EnvironmentProblem
-from engine.model.file import write_text
 
 INSTALL = "pip install 'papilio[designer]'"
 
@@ -22,7 +21,7 @@ def can_draw() -> bool:
 
 
 def draw_workflow(file: Path, picture: Path) -> None:
-    """The canvas of a workflow, as SVG or PNG by the picture's ending."""
+    """The canvas of a workflow, as SVG or PNG by the picture's ending. The designer reads the file, nobody else."""
     _designer("designer.export", file, picture)
 
 
@@ -46,6 +45,8 @@ def check_picture(option: str, picture: Path) -> None:
 def write_picture(svg: str, picture: Path) -> None:
     """Write an SVG document as the ending of the path says, `.svg` or `.png`."""
     if picture.suffix.lower() == ".svg":
+        from engine.model.file import write_text  # not needed by those who have the designer draw
+
         write_text(picture, svg)
         return
     with tempfile.TemporaryDirectory(prefix=".papilio-", dir=picture.parent) as folder:
@@ -69,6 +70,9 @@ def _designer(module: str, *arguments: Path) -> None:
         text=True,
         check=False,
     )
+    said = done.stderr.strip()
+    if done.returncode == BadInput.exit_code:
+        raise BadInput(said)
     if done.returncode:
-        said = done.stderr.strip().splitlines()
-        raise EnvironmentProblem(said[-1] if said else f"{arguments[-1]}: the designer ended with {done.returncode}")
+        reason = said.splitlines()[-1] if said else f"{arguments[-1]}: the designer ended with {done.returncode}"
+        raise EnvironmentProblem(reason)

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, TextIO
 PROTOCOL_VERSION = 1
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Event:
     """Something that happened in a run, at a time in seconds since 1970."""
 
@@ -29,6 +29,17 @@ class Event:
 
     def __init_subclass__(cls) -> None:
         Event.kinds[cls.kind()] = cls
+
+    # Once for all: made anew for each kind of event, they would be half of what loading this file takes.
+
+    def __repr__(self) -> str:
+        return f"{type(self).__qualname__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *vars(self).values()))
 
     @classmethod
     def kind(cls) -> str:
@@ -40,7 +51,7 @@ class Event:
         return {"event": self.kind(), **dataclasses.asdict(self)}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class RunStarted(Event):
     """A run begins: what runs, how, and the graph it runs over."""
 
@@ -62,7 +73,7 @@ class RunStarted(Event):
     protocol: int = PROTOCOL_VERSION
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class PlanChosen(Event):
     """The physical plan that the run is carried out by."""
 
@@ -77,7 +88,7 @@ class PlanChosen(Event):
     remarks: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SparkReady(Event):
     """Spark answers."""
 
@@ -87,14 +98,14 @@ class SparkReady(Event):
     cores: int | None = None  # that its tasks may use at a time; None where nobody says
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class UnitStarted(Event):
     """A unit begins to run."""
 
     unit: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class UnitProgress(Event):
     """How many of a unit's Spark tasks are done."""
 
@@ -103,7 +114,7 @@ class UnitProgress(Event):
     tasks_total: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class UnitFinished(Event):
     """A unit has written its result."""
 
@@ -113,7 +124,7 @@ class UnitFinished(Event):
     bytes: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class UnitDecided(Event):
     """The monitor picked the next unit: the candidates with their scores, and what the unit may do in its turn."""
 
@@ -126,7 +137,7 @@ class UnitDecided(Event):
     candidates: list[list[Any]]  # [unit, score], by number
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class UnitActivated(Event):
     """A turn is over: what the unit took and gave."""
 
@@ -140,7 +151,7 @@ class UnitActivated(Event):
     seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class QueueSnapshot(Event):
     """What every queue that is not empty holds: [packs, rows, bytes]."""
 
@@ -151,7 +162,7 @@ class QueueSnapshot(Event):
     running: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class QueueSpilled(Event):
     """A queue goes beyond its capacity, to disk, because nothing else could go on."""
 
@@ -159,7 +170,7 @@ class QueueSpilled(Event):
     packs: int  # that it may hold now
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class DegreeMeasured(Event):
     """What was measured of a unit on a sample, to know how many pipelines it should have."""
 
@@ -171,7 +182,7 @@ class DegreeMeasured(Event):
     row_seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class UnitFailed(Event):
     """A unit could not be run."""
 
@@ -180,7 +191,7 @@ class UnitFailed(Event):
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class RowsRefused(Event):
     """Rows left a node by no port; they were counted instead."""
 
@@ -190,7 +201,7 @@ class RowsRefused(Event):
     total: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class NodeCounted(Event):
     """How many rows a node took and gave. `count` says whether that is exact, sampled, or fused away."""
 
@@ -200,7 +211,7 @@ class NodeCounted(Event):
     count: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class TargetCommitted(Event):
     """A target shows its new rows."""
 
@@ -209,7 +220,7 @@ class TargetCommitted(Event):
     path: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class LimitsSet(Event):
     """An elastic run begins: the limit of each stage's measure, how many nodes it may have, and the pool."""
 
@@ -217,7 +228,7 @@ class LimitsSet(Event):
     stages: dict[str, dict[str, Any]]  # stage → measure, unit, limit (or None), min, max
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class StagesSampled(Event):
     """The scaler looked at all stages: their nodes, and the measure that decides on each."""
 
@@ -230,7 +241,7 @@ class StagesSampled(Event):
     etl_seconds: float | None = None  # extraction, transformation and load together
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ScalingDecided(Event):
     """A stage is to scale out or in, or cannot: `unreachable`."""
 
@@ -242,7 +253,7 @@ class ScalingDecided(Event):
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class NodeChanged(Event):
     """What became of a node: started, stopped, failed to start, or lost."""
 
@@ -254,7 +265,7 @@ class NodeChanged(Event):
     reason: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Rebalanced(Event):
     """The warehouse's facts are distributed over other nodes, and each node has the dimensions."""
 
@@ -266,7 +277,7 @@ class Rebalanced(Event):
     rows: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class LoadFinished(Event):
     """Rows came into the warehouse."""
 
@@ -277,7 +288,7 @@ class LoadFinished(Event):
     total_rows: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class QueryAnswered(Event):
     """A query on the warehouse was answered from one version of it."""
 
@@ -288,7 +299,7 @@ class QueryAnswered(Event):
     digest: str = ""  # of the answer: two that are equal have the same
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class RunFinished(Event):
     """A run ends: done, failed, or cancelled. `queue` is what all queues held, as the monitor summed it up."""
 
@@ -298,31 +309,31 @@ class RunFinished(Event):
     queue: dict[str, float] | None = None  # average and peak of bytes, packs and rows, exact
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class RunPaused(Event):
     """No unit is picked any more. `running` are still in their turns; the event comes again once they have ended."""
 
     running: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class RunStepped(Event):
     """A paused run may take one decision more; it stays paused."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class RunResumed(Event):
     """A paused run goes on."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SpeedChanged(Event):
     """A simulated run goes at another pace: simulated seconds in one of ours, None is as fast as it can."""
 
     speed: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SparkJob(Event):
     """A Spark job of a unit began (`running`) or ended (`succeeded`, `failed`), with its stages."""
 
@@ -336,7 +347,7 @@ class SparkJob(Event):
     stages: list[dict[str, Any]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class TableStaleness(Event):
     """How stale a table is at this moment, after a refresh or at the start (streaming warehouse, section 2.3).
 
@@ -348,7 +359,7 @@ class TableStaleness(Event):
     bound: float | None = None  # seconds, that it should not exceed
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class UpdateStarted(Event):
     """An update job begins on a track (streaming warehouse, section 3)."""
 
@@ -358,7 +369,7 @@ class UpdateStarted(Event):
     expected_s: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class UpdateFinished(Event):
     """An update job is done: what it brought into its table, and how long that took."""
 
@@ -371,7 +382,7 @@ class UpdateFinished(Event):
     failed: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Remark(Event):
     """Something worth telling that no other event says."""
 

@@ -3,12 +3,49 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
+import os
 import pkgutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import BadInput
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+_INFO = (".dist-info", "egg-info")  # what a package says of itself
+
+
+def announced(group: str) -> Iterable[EntryPoint]:
+    """What installed packages announce under an entry point group.
+
+    Most often it is nothing. Looking for the group's name in their files is soon done; reading them all is not.
+    """
+    if not any(_may_announce(place, group) for place in sys.path):
+        return ()
+    from importlib.metadata import entry_points
+
+    return entry_points(group=group)
+
+
+def _may_announce(place: str, group: str) -> bool:
+    """Whether a package in a folder announces something under a group; of what is no folder nobody knows."""
+    try:
+        infos = [entry.path for entry in os.scandir(place or ".") if entry.name.lower().endswith(_INFO)]
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    for info in infos:
+        try:
+            if f"[{group}]" in Path(info, "entry_points.txt").read_text(encoding="utf-8", errors="replace"):
+                return True
+        except OSError:
+            continue
+    return False
 
 
 def named_classes(base: type[Any], folder: ModuleType, group: str, what: str) -> dict[str, type[Any]]:
@@ -19,7 +56,7 @@ def named_classes(base: type[Any], folder: ModuleType, group: str, what: str) ->
     """
     for info in pkgutil.iter_modules(folder.__path__):
         importlib.import_module(f"{folder.__name__}.{info.name}")
-    for entry in importlib.metadata.entry_points(group=group):
+    for entry in announced(group):
         try:
             entry.load()
         except Exception as error:

@@ -13,7 +13,7 @@ from engine.errors import BadInput
 from engine.events import Event
 from engine.model.binding import Bound
 from engine.partition.granularity import Granularity
-from engine.plan.apply import BEST, NONE
+from engine.plan.choice import BEST, NONE
 from engine.schedule.costs import SimulationSettings
 from engine.schedule.policy import MIXED, policy_named
 from engine.schedule.settings import ScheduleSettings

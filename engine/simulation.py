@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from engine.control import RunControl, VirtualPace, driven
-from engine.errors import PapilioError, RunCancelled
+from engine.errors import RunCancelled
 from engine.events import Event, EventLog, NodeCounted, RunFinished, RunStarted, UnitFinished
 from engine.model.binding import Bound
 from engine.model.file import to_yaml
 from engine.schedule import log as scheduled
 from engine.schedule.costs import Listeners, SimulationSettings, prepare, told
 from engine.schedule.monitor import Activation, Outcome
-from engine.store import MetadataStore, RunRecord
-from engine.store.runs import also_to, last_refreshes, new_run_id, run_folder
+from engine.store import RunRecord
+from engine.store.runs import also_to, keep_run, last_refreshes, new_run_id, run_folder
 from engine.store.statistics import known_rows
 
 
@@ -76,7 +76,7 @@ def launch_simulated(
             log.listen(also_to(events, cleanup))
         (folder / "workflow.butterfly.yaml").write_text(to_yaml(bound.workflow), encoding="utf-8")
         monitor = simulation.monitor
-        _put(record, store)
+        keep_run(record, store)
         if begun is not None:
             begun(run_id, folder)
         log.add(
@@ -107,7 +107,7 @@ def launch_simulated(
             reason = "the person stopped the run"
             held = monitor.statistics.summary()
             log.add(RunFinished(time=zero + seconds, status="cancelled", seconds=seconds, reason=reason, queue=held))
-            _put(replace(record, status="cancelled", finished=datetime.now(UTC)), store)
+            keep_run(replace(record, status="cancelled", finished=datetime.now(UTC)), store)
             raise RunCancelled(f"{bound.name}: cancelled") from None
         summary = {"run": run_id, **told(bound, settings, made, known, simulation, result), "folder": str(folder)}
         end = zero + result.seconds
@@ -115,14 +115,8 @@ def launch_simulated(
             log.add(NodeCounted(time=end, node=node, **rows))
         log.add(RunFinished(time=end, status="done", seconds=result.seconds, queue=dict(result.queue)))
         (folder / "summary.json").write_text(json.dumps(summary, indent=2, default=str), encoding="utf-8")
-        _put(replace(record, status="simulated", finished=datetime.now(UTC), summary=summary), store)
+        keep_run(replace(record, status="simulated", finished=datetime.now(UTC), summary=summary), store)
     return summary
-
-
-def _put(record: RunRecord, store: str | None) -> None:
-    """Write the run down. A store that cannot be written must not stop it."""
-    with contextlib.suppress(PapilioError), MetadataStore(store) as opened:
-        opened.put_run(record)
 
 
 class _Heard:

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from engine.events import EventLog, LogReader, NodeCounted, RunFinished, UnitFinished, event_from
+import dataclasses
+
+import pytest
+
+from engine.events import (
+    EventLog,
+    LogReader,
+    NodeCounted,
+    Remark,
+    RunFinished,
+    RunResumed,
+    RunStepped,
+    UnitFinished,
+    event_from,
+)
 
 
 def test_events_come_back_from_the_log_as_they_were(tmp_path):
@@ -17,6 +31,20 @@ def test_events_come_back_from_the_log_as_they_were(tmp_path):
         log.add(event)
     log.close()
     assert list(LogReader(tmp_path / "events.jsonl")) == written == heard
+
+
+def test_events_are_the_same_by_kind_and_values_and_never_change():
+    one = UnitFinished(unit="a", seconds=1.5, rows=3, time=1.0)
+    same, other = (
+        UnitFinished(unit="a", seconds=1.5, rows=3, time=1.0),
+        UnitFinished(unit="a", seconds=1.5, rows=4, time=1.0),
+    )
+    assert one == same
+    assert len({one, same, other}) == 2
+    assert RunResumed(time=1.0) != RunStepped(time=1.0)
+    assert repr(Remark(time=1.0, message="m")) == "Remark(time=1.0, message='m', node=None)"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.rows = 4
 
 
 def test_unknown_events_are_skipped_and_counted(tmp_path):

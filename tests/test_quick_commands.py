@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import workflows
+from engine.store import MetadataStore
 
 FIG1 = Path(workflows.__file__).parent / "fig1.butterfly.yaml"
 
@@ -40,7 +41,10 @@ print(json.dumps({"code": code, "loaded": sorted({name.partition(".")[0] for nam
         (["check", FIG1, "--param", "data_folder=/nowhere"], 2),
         (["partition", FIG1, "--param", "data_folder={data}"], 0),
         (["plan", FIG1, "--param", "data_folder={data}"], 0),
+        (["run", FIG1, "--backend", "simulated", "--param", "data_folder={data}"], 0),
+        (["history", "--json"], 0),
         (["operators"], 0),
+        (["schema"], 0),
         (["bench"], 0),
         (["experiment"], 0),
     ],
@@ -48,13 +52,45 @@ print(json.dumps({"code": code, "loaded": sorted({name.partition(".")[0] for nam
 )
 def test_a_command_without_spark_loads_nothing_slow(arguments, code, tpch, tmp_path):
     program = [sys.executable, "-c", LOADED, *(str(text).format(data=tpch) for text in arguments)]
-    environment = {**os.environ, "PAPILIO_HOME": str(tmp_path), "PAPILIO_STORE": ""}
+    slow = SLOW_TO_LOAD | {"pydantic", "yaml"} if "--help" in arguments else SLOW_TO_LOAD
+    assert slow.isdisjoint(loaded_by(program, code, tmp_path))
+
+
+def loaded_by(program, code, home):
+    """The packages that a program loaded, beside a store that is there already."""
+    MetadataStore(str(home / "store.db")).close()
+    environment = {**os.environ, "PAPILIO_HOME": str(home), "PAPILIO_STORE": ""}
     done = subprocess.run(program, capture_output=True, text=True, env=environment, check=True)
     answer = json.loads(done.stderr.splitlines()[-1])
     assert answer["code"] == code, done.stderr
-    assert SLOW_TO_LOAD.isdisjoint(answer["loaded"])
-    if "--help" in arguments:
-        assert {"pydantic", "yaml"}.isdisjoint(answer["loaded"])
+    return answer["loaded"]
+
+
+def test_a_picture_is_left_to_the_designer_which_also_says_what_is_wrong_with_the_file(tmp_path):
+    picture, broken = tmp_path / "fig1.svg", tmp_path / "broken.butterfly.yaml"
+    program = [sys.executable, "-c", LOADED, "export", FIG1, "--to", "svg", "--output", picture]
+    assert (SLOW_TO_LOAD | {"pydantic", "yaml"}).isdisjoint(loaded_by(program, 0, tmp_path))
+    assert "<svg" in picture.read_text()
+    broken.write_text("papilio: 1\nnodes: {a b: {operator: filter}}\nedges: [{from: a, to: 1}]\n")
+    said = []
+    for command in (["check"], ["export", "--to", "svg", "--output", tmp_path / "broken.svg"]):
+        words = [sys.executable, "-m", "engine", command[0], broken, *command[1:]]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        said.append((done.returncode, done.stderr))
+    assert said[0] == said[1]
+    assert said[1][0] == 2
+    assert "`a b` cannot be a node's id" in said[1][1]
+    assert not (tmp_path / "broken.svg").exists()
+
+
+def test_the_schema_that_is_printed_is_the_one_that_is_written(tmp_path):
+    def schema(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "engine", "schema", *words], capture_output=True, check=True
+        ).stdout
+
+    assert schema("--to", tmp_path / "made.json") == b""
+    assert schema() == (tmp_path / "made.json").read_bytes()
 
 
 def test_a_python_that_spark_starts_to_read_a_table_loads_no_operators():

@@ -17,7 +17,6 @@ from engine.model.types import Schema
 from engine.model.workflow import Workflow
 from engine.partition.flow import flow_of, levels
 from engine.partition.subflows import Subflows, break_into_subflows
-from engine.partition.tables import cut, is_streaming
 from engine.partition.trees import execution_trees
 
 
@@ -127,8 +126,11 @@ def analyse(document: Document, discover: Discover | None = None, known: Known |
     """
     try:
         bound = bind(document.as_file(), document.catalogue, discover=discover, known=known)
-        if not bound.errors and is_streaming(bound):
-            bound.problems.extend(cut(bound)[1])
+        if not bound.errors and any(operator.family == "streams" for operator in bound.operators.values()):
+            from engine.partition.tables import cut, is_streaming  # loads every operator that a warehouse may have
+
+            if is_streaming(bound):
+                bound.problems.extend(cut(bound)[1])
     except (PapilioError, OSError, ValueError, RecursionError) as error:
         bound = Bound(document.workflow, document.path)
         bound.problems = [Problem(str(error))]

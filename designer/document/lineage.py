@@ -14,7 +14,8 @@ from designer.document.places import get_at, set_at
 from engine.model.expression_tree import Column, columns
 from engine.model.expression_words import ExpressionError
 from engine.model.expressions import parse
-from engine.model.operator import Meaning, Operator
+from engine.model.meanings import Meaning
+from engine.model.operator import Operator
 
 Spot = tuple[str, str, str]  # node, output port, column
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from designer.document.edits import ABSENT
-from engine.model.operator import Meaning, Means
+from engine.model.meanings import Meaning, Means
 
 _TEXT_KINDS = {
     Meaning.COLUMN: "column",

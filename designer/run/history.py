@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ from PySide6.QtWidgets import (
 from designer.text import tr
 from designer.theme.theme import theme, themes
 from designer.widgets import Hint, label
-from engine.control import is_alive
+from engine.control import status_of
 from engine.errors import PapilioError
 from engine.store.runs import LOG
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 TREND_FROM = 820  # pixels of the panel; the list comes first
 MOST = 500  # runs, the newest
-LAST_BYTES = 8192  # of a log, in which its last line is
 KEY = Qt.ItemDataRole.UserRole
 ROLES = {"done": "ok", "simulated": "ok", "failed": "error", "cancelled": "muted", "interrupted": "error",
          "running": "accent"}  # fmt: skip
@@ -64,20 +62,6 @@ class _Read(QRunnable):
             problem = str(error)
         with contextlib.suppress(RuntimeError):  # the window was closed meanwhile
             self.told.done.emit(found, problem)
-
-
-def status_of(record: RunRecord) -> str:
-    """A run's status; one that the store takes for running and whose process is gone was interrupted."""
-    folder = Path(record.folder)
-    if record.status != "running" or is_alive(folder):
-        return record.status
-    try:  # it may have ended since the store was read
-        with (folder / LOG).open("rb") as file:
-            file.seek(-min(LAST_BYTES, file.seek(0, 2)), 2)
-            last = json.loads(file.read().splitlines()[-1])
-        return str(last["status"]) if last["event"] == "run-finished" else "interrupted"
-    except (OSError, ValueError, LookupError, TypeError):
-        return "interrupted"
 
 
 class RunsPanel(QWidget):

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QChildEvent, QEvent, QSize, Qt, QTimer
+from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence, QShowEvent
 from PySide6.QtWidgets import (
-    QDockWidget,
     QLabel,
-    QMainWindow,
     QMenu,
     QMessageBox,
     QStackedWidget,
@@ -50,16 +48,15 @@ from designer.text import tr
 from designer.theme.icons import action_icon, give_icon, program_icon, repaint_icons
 from designer.theme.theme import themes
 from designer.undo import HistoryPanel
-from designer.widgets import enter, framed, scrolled, take_role
+from designer.widgets import scrolled, take_role
 from designer.window.banner import Banner
+from designer.window.docked import DockedWindow
 from designer.window.start import StartPage
 from engine.model.problems import Level
 from engine.operators import catalogue
 
-ROOM = {"preview": 260, "plan": 300, "packs": 260, "runs": 260}  # pixels that a panel needs to be of use
 
-
-class MainWindow(QMainWindow):
+class MainWindow(DockedWindow):
     """Open workflows in tabs, with the panels around them."""
 
     def __init__(self, settings: Settings | None = None) -> None:
@@ -67,7 +64,6 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("Papilio")
         self.setWindowIcon(program_icon())
         self.setAcceptDrops(True)
-        self.setDockNestingEnabled(True)
         self.settings = settings or Settings()
         self.catalogue = catalogue()
         self.schemas = Schemas(self)
@@ -76,13 +72,6 @@ class MainWindow(QMainWindow):
         self.files = Files(self)
         self.exports = Exports(self)
         self.actions_: dict[str, QAction] = {}
-        self.docks: dict[str, QDockWidget] = {}
-        self.remembered: set[str] = set()  # panels that were put where they stood last time
-        self._contents: dict[str, QWidget] = {}
-        self._docks_timer = QTimer(self)
-        self._docks_timer.setSingleShot(True)
-        self._docks_timer.setInterval(0)
-        self._docks_timer.timeout.connect(self._show_contents)
         self._followed: CanvasView | None = None
         self._build_center()
         self._build_docks()
@@ -156,21 +145,6 @@ class MainWindow(QMainWindow):
         self.problems.asked.connect(self.go_to)
         self.properties.asked_lineage.connect(self._show_lineage)
         self.properties.renamed.connect(self._offer_rename)
-
-    def add_panel(self, name: str, title: str, widget: QWidget, where: Qt.DockWidgetArea) -> QDockWidget:
-        """A panel that can be moved, closed and is remembered; also for those who bring their own."""
-        dock = QDockWidget(title, self)
-        dock.setObjectName(name)
-        dock.setWidget(framed(widget))
-        widget.hide()
-        self._contents[name] = widget
-        dock.visibilityChanged.connect(self._docks_timer.start)
-        if self.restoreDockWidget(dock):  # one made later than the window goes to where it was last time
-            self.remembered.add(name)
-        else:
-            self.addDockWidget(where, dock)
-        self.docks[name] = dock
-        return dock
 
     def _build_status(self) -> None:
         self.verdict = QLabel()
@@ -454,60 +428,15 @@ class MainWindow(QMainWindow):
         self.refresh_actions()
         return menu
 
-    def show_dock(self, name: str) -> None:
-        """Bring a panel to the front."""
-        dock = self.docks[name]
-        dock.show()
-        dock.raise_()
-        self._contents[name].show()
-        wanted = min(ROOM.get(name, 0), self.height() * 2 // 5)
-        if dock.height() < wanted and not dock.isFloating():
-            self.resizeDocks([dock], [wanted], Qt.Orientation.Vertical)
+    def enter_center(self) -> None:
+        if self.view is not None:
+            self.view.setFocus()
 
-    def in_front(self, name: str) -> bool:
-        """Whether a panel is seen, not only behind another one's tab."""
-        dock = self.docks[name]
-        return dock.isVisible() and not dock.visibleRegion().isEmpty()
-
-    def _show_contents(self) -> None:
-        """Hide what stands behind another panel's tab: to Qt it is visible, and it would work for nobody."""
-        for name, content in self._contents.items():
-            content.setVisible(self.in_front(name))
-        # Qt leaves tab bars that it no longer uses below the docks, where their edges show.
-        shown = [dock for name, dock in self.docks.items() if self.in_front(name) and not dock.isFloating()]
-        for bar in self.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
-            if any(dock.geometry().intersects(bar.geometry()) for dock in shown):
-                bar.hide()
-
-    def toggle_dock(self, name: str) -> None:
-        """Bring a panel to the front, or put away one that is there."""
-        if self.in_front(name):
-            self.docks[name].hide()
-            if self.view is not None:
-                self.view.setFocus()
-        else:
-            self.enter_dock(name)
-
-    def enter_dock(self, name: str) -> None:
-        """Bring a panel to the front, with the keyboard in it."""
-        self.show_dock(name)
-        content = self._contents[name]
+    def enter_content(self, content: QWidget) -> None:
         if content is self.properties:
             self.properties.enter()
         else:
-            enter(content)
-
-    def next_panel(self) -> None:
-        """Let the keyboard go from the canvas through the panels that are seen, and back."""
-        seen = [name for name in self.docks if self.in_front(name)]
-        focused = self.focusWidget()
-        inside = [name for name in seen if focused is not None and self._contents[name].isAncestorOf(focused)]
-        inside += [name for name in seen if self._contents[name] is focused]
-        rest = seen[seen.index(inside[0]) + 1 :] if inside else seen
-        if rest:
-            self.enter_dock(rest[0])
-        elif self.view is not None:
-            self.view.setFocus()
+            super().enter_content(content)
 
     def go_to(self, node: str, place: str) -> None:
         """Show a node and the field of it that a problem names; without a node, the workflow's own."""
@@ -599,14 +528,6 @@ class MainWindow(QMainWindow):
         self.resizeDocks([self.docks["palette"], self.docks["properties"]], [236, 330], Qt.Orientation.Horizontal)
         self.resizeDocks([self.docks["problems"]], [180], Qt.Orientation.Vertical)
         self.monitor.arrange()  # a run that was asked for when the program started
-
-    def childEvent(self, event: QChildEvent) -> None:
-        """The tabs of panels that stand behind each other keep their names; too many can be scrolled."""
-        super().childEvent(event)
-        tabs = event.child()
-        if event.type() == QEvent.Type.ChildPolished and isinstance(tabs, QTabBar):
-            tabs.setElideMode(Qt.TextElideMode.ElideNone)
-            tabs.setUsesScrollButtons(True)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if event.mimeData().hasUrls():

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from engine.events import (
     Event,
@@ -24,6 +27,7 @@ from engine.events import (
 )
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import TaskID
 
     from engine.model.binding import Bound
@@ -33,11 +37,8 @@ class Display:
     """A live display of a run on standard error, so that standard output stays clean."""
 
     def __init__(self, bound: Bound, quiet: bool = False) -> None:
-        from rich.console import Console
-
         self.bound = bound
         self.quiet = quiet
-        self.console = Console(stderr=True)
         self._bars: dict[str, TaskID] = {}
         self._rows: dict[str, int] = {}
         self._live = sys.stderr.isatty() and not quiet
@@ -52,6 +53,13 @@ class Display:
                 TimeElapsedColumn(),
                 console=self.console,
             )
+
+    @cached_property
+    def console(self) -> Console:
+        """The terminal, loaded when there is something to show on it."""
+        from rich.console import Console
+
+        return Console(stderr=True)
 
     def __enter__(self) -> Display:
         if self._live:
@@ -156,27 +164,32 @@ class Display:
         self.console.print(
             f"[green]Done in {summary['seconds']:.1f} s[/green]  run {summary['run']}  log {summary['folder']}"
         )
-        self._print_queue(summary)
+        if text := _queue_text(summary):
+            self.console.print(text)
 
-    def print_simulated(self, summary: dict[str, Any]) -> None:
-        """What a simulated run came to."""
-        self.console.print(
-            f"[green]{summary['seconds']:,.2f} s[/green] simulated  policy {summary['policy']}  "
-            f"granularity {summary['granularity']}  run {summary['run']}  log {summary['folder']}"
-        )
-        self._print_queue(summary)
-        if summary["assumed"]:
-            nodes = ", ".join(summary["assumed"])
-            self.console.print(
-                f"[yellow]! Nobody said how many rows pass {nodes}; hints in the file would tell.[/yellow]"
-            )
 
-    def _print_queue(self, summary: dict[str, Any]) -> None:
-        """Turns and queue memory, where rows travelled in packs."""
-        queue = summary["queue"]
-        if queue["max_packs"]:
-            self.console.print(
-                f"{summary['activations']:,} turns  queues hold {queue['avg_bytes'] / 2**20:,.1f} MB on average, "
-                f"{queue['max_bytes'] / 2**20:,.1f} MB at most "
-                f"({queue['avg_packs']:,.1f} and {queue['max_packs']:,} packs)"
-            )
+def print_simulated(summary: dict[str, Any]) -> None:
+    """What a simulated run came to, on standard error. Plain lines: it was over before a display could be loaded."""
+    clock = click.style(f"{summary['seconds']:,.2f} s", fg="green")
+    click.echo(
+        f"{clock} simulated  policy {summary['policy']}  granularity {summary['granularity']}  "
+        f"run {summary['run']}  log {summary['folder']}",
+        err=True,
+    )
+    if text := _queue_text(summary):
+        click.echo(text, err=True)
+    if summary["assumed"]:
+        nodes = ", ".join(summary["assumed"])
+        click.secho(f"! Nobody said how many rows pass {nodes}; hints in the file would tell.", fg="yellow", err=True)
+
+
+def _queue_text(summary: dict[str, Any]) -> str:
+    """Turns and queue memory, where rows travelled in packs."""
+    queue = summary["queue"]
+    if not queue["max_packs"]:
+        return ""
+    return (
+        f"{summary['activations']:,} turns  queues hold {queue['avg_bytes'] / 2**20:,.1f} MB on average, "
+        f"{queue['max_bytes'] / 2**20:,.1f} MB at most "
+        f"({queue['avg_packs']:,.1f} and {queue['max_packs']:,} packs)"
+    )

@@ -26,11 +26,11 @@ def command(
     output: Path | None,
 ) -> None:
     """Write a workflow in another form."""
-    from engine.model.file import load, write_text
-
     if form in ("svg", "png"):
         _picture(given.file, form, output)
         return
+    from engine.model.file import load, write_text
+
     if form == "xml":
         from engine.store.xml import workflow_to_xml
 
@@ -49,9 +49,7 @@ def command(
 def _picture(file: Path, form: str, output: Path | None) -> None:
     """Let the designer draw it."""
     from engine.drawing import draw_workflow
-    from engine.model.file import load
 
     if output is None or output.suffix.lower() != f".{form}":
         raise BadInput(f"{file}: a picture needs a file to be written to: --output NAME.{form}")
-    load(file)  # what is wrong with the file is said here
     draw_workflow(file, output)

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from engine.cli.store import json_option, opened, print_json, store_option
+from engine.cli.store import json_option, print_json, store_option
 
 if TYPE_CHECKING:
     from engine.store import RunRecord
 
+RUNNING, INTERRUPTED = "running", "interrupted"
+
 
 @click.command(name="history")
 @click.option("--workflow", metavar="NAME", help="Only runs of this workflow.")
-@click.option("--status", metavar="STATUS", help="Only runs with this status, such as done or failed.")
+@click.option(
+    "--status",
+    metavar="STATUS",
+    help="Only runs with this status: done, failed, cancelled, simulated, running or interrupted.",
+)
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many runs.")
 @json_option
 @store_option
 def command(workflow: str | None, status: str | None, limit: int, as_json: bool, place: str | None) -> None:
-    """List past runs, newest first."""
-    with opened(place) as store:
-        runs = store.list_runs(workflow=workflow, status=status, limit=limit)
+    """List runs, newest first. One whose process is gone without a last word is interrupted."""
+    from engine.control import status_of
+    from engine.store.runs import kept_runs
+
+    going = status in (RUNNING, INTERRUPTED)  # the store has both as running
+    asked = RUNNING if going else status
+    found = kept_runs(place, workflow=workflow, status=asked, limit=None if going else limit)
+    told = [replace(run, status=status_of(run)) for run in found]
+    runs = [run for run in told if not going or run.status == status][:limit]
     if as_json:
         print_json([_describe(run) for run in runs])
     elif runs:
@@ -53,7 +66,7 @@ def _print_table(runs: list[RunRecord]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    styles = {"done": "green", "failed": "red", "cancelled": "yellow"}
+    styles = {"done": "green", "failed": "red", "cancelled": "yellow", INTERRUPTED: "red"}
     table = Table("Run", "Workflow", "Status", "Seconds", "Policy", "When")
     table.columns[3].justify = "right"
     for run in runs:

@@ -112,7 +112,7 @@ def command(
     """
     bound = given.open()
     bound.raise_errors()
-    from engine.cli._display import Display
+    from engine.cli._display import Display, print_simulated
     from engine.request import ELASTIC, RunRequest
 
     quiet = as_json or events == "-"
@@ -135,13 +135,13 @@ def command(
             folder=run_dir,
             store=given.store,
             events=events,
-            listener=display.show,
+            listener=None if display.quiet else display.show,
             begun=display.begun if watchable else None,
         )
     if as_json:
         print_json(summary)
     elif simulated and not quiet:
-        Display(bound).print_simulated(summary)
+        print_simulated(summary)
     elif not quiet:
         display.print_summary(summary)
 

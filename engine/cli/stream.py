@@ -200,7 +200,7 @@ def show(given: Given, as_json: bool) -> None:
     import time
 
     from engine.partition.tables import tables_of
-    from engine.spark.stream_store import QUARANTINE, published
+    from engine.spark.stream_versions import QUARANTINE, published
 
     bound = given.open()
     place = bound.place()

@@ -12,12 +12,12 @@ from typing import Any
 
 from engine.control import RunControl, driven, is_alive
 from engine.elastic.decision import Stage
-from engine.errors import BadInput, PapilioError, RunCancelled
+from engine.errors import BadInput, RunCancelled
 from engine.events import Event, EventLog, LimitsSet, Remark, RunFinished, RunStarted
 from engine.model.elastic import Elastic, unknown_limits
 from engine.model.file import WorkflowFile, to_yaml
-from engine.store import MetadataStore, RunRecord
-from engine.store.runs import also_to, new_run_id, run_folder
+from engine.store import RunRecord
+from engine.store.runs import also_to, keep_run, new_run_id, run_folder
 
 POLICY = "elastic"
 _FLOW = list(Stage)
@@ -160,5 +160,4 @@ class ElasticRecord:
             folder=str(self.folder),
             summary=json.loads(json.dumps(self.summary, default=str)),
         )
-        with contextlib.suppress(PapilioError), MetadataStore(self._store) as opened:
-            opened.put_run(record)
+        keep_run(record, self._store)

@@ -99,7 +99,8 @@ def _entries(here: Contest, data: Path) -> Iterator[Entry]:
 def _script(here: Contest, kind: str) -> Apart:
     """The process of the scripts with a session of one kind; it has the cores and the memory that Papilio's has."""
     from engine.spark.java import find_java
-    from engine.spark.session import SparkSettings, driver_memory_mb, spark_environment
+    from engine.spark.processes import spark_environment
+    from engine.spark.session import SparkSettings, driver_memory_mb
 
     cores, memory_mb = here.spark.sparkContext.defaultParallelism, driver_memory_mb(SparkSettings())
     return here.apart(

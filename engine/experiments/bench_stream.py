@@ -2,15 +2,25 @@
 
 Three hierarchies of 30 tables in all, two classes of periods (1 s and 30 s; less where the run is short), one contender
 after the other on the same session with the same streams. The load is found first by short runs, so that the tracks are
-asked for 95 % of what they can do. How much of it the fast tables bring is a choice; what other splits would give is
-told by simulation. One track is what section 3.2 calls so: one queue that all processors work off. EDF with one job at
-a time, which cannot carry such a load, is simulated unless `--full` runs it as well.
+asked for about 94 % of what they can do and keep up with it. How much of it the fast tables bring is a choice; what
+other splits would give is told by simulation. One track is what section 3.2 calls so: one queue that all processors
+work off. EDF with one job at a time, which cannot carry such a load, is simulated unless `--full` runs it as well.
+
+Which staleness bounds hold is predicted by simulation twice. Before the runs, from what updates cost in the trials: a
+real forecast, wrong where the machine is slower or faster later on; it is told. After each run, from what updates cost
+in that very run and from its own arrivals: this asks whether the model of the warehouse is right, not whether costs can
+be foretold, and the claim is judged by it. It has nothing to say where the run was overloaded and no bound is predicted
+to hold, so the number of those that are stands beside it. A bound counts as predicted to hold where it holds with every
+seed. Staleness and bounds are those of the asked time, and busy tracks those from the first data of the slow tables on;
+what is still running when it is over is left out.
 """
 
 from __future__ import annotations
 
+import math
 import shutil
 import statistics
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,16 +30,22 @@ from engine.experiments.bench import Contender, Options, Report
 from engine.experiments.stream_load import (
     TABLES,
     Load,
+    Try,
+    best_try,
     described,
     fast_tables_for,
     first_guess,
+    is_fast,
     next_rate,
     utilization,
 )
+from engine.experiments.stream_seen import Seen
 from engine.refresh.described import warehouse_of
 from engine.refresh.estimates import Learnt
 from engine.refresh.inheritance import Inheritance
 from engine.refresh.live.warehouse import LiveSettings, LiveWarehouse
+from engine.refresh.model import Warehouse
+from engine.refresh.report import weighted_staleness
 from engine.refresh.scheduler import Settings
 from engine.refresh.simulator import Cost, Stream, World, simulate
 from engine.spark.session import SparkSettings, close_session, open_session
@@ -38,9 +54,15 @@ ROUNDS = 1
 SECONDS = 60.0  # of each contender; five minutes are the real thing
 RESULTS = ("--seconds", "300")
 TRACKS = 2
-WANTED = 0.92  # of what the tracks can do; jobs that have to wait are merged, so they are busy a little less
+WANTED = 0.94  # of what the tracks can do; jobs that have to wait are merged, so they are busy less
 HALF = 0.5
-TRIALS, TRIAL_PERIODS, NEAR = 4, 2.95, 0.05  # to find the load: how many, how long, and how near it has to come
+TRIALS, FIRST_PERIODS, PERIODS = 5, 3, 2  # to find the load: how many, and how long the first and the others
+NEAR = 0.04  # so near it has to come
+MOMENT_S = 0.1  # before the next slow data a trial ends
+SEEDS = 5  # of a prediction
+ASKED = "asked of the tracks, by the trials"
+BY_TRIALS = "bounds, simulated by the costs of the trials"
+BY_OWN = "bounds, simulated by the costs and arrivals of the run itself"
 DEFAULT, FIFO, EDF, EDF_ALONE = "default", "FIFO", "EDF, one track", "EDF, one job at a time"
 
 _PLAIN: dict[str, Any] = {
@@ -62,7 +84,7 @@ def benchmark(options: Options) -> Report:
     folder = options.folder / "stream"
     shutil.rmtree(folder, ignore_errors=True)
     seconds = options.seconds or SECONDS
-    slow_s = min(30.0, seconds / 3)
+    slow_s = slow_period(seconds)
     spark = options.spark or open_session(SparkSettings(f"local[{TRACKS}]"))
     try:
         return _contest(options, spark, folder, seconds, slow_s)
@@ -70,6 +92,11 @@ def benchmark(options: Options) -> Report:
         if options.spark is None:
             close_session(spark)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def slow_period(seconds: float) -> float:
+    """The longer period, in whole tenths: three of them at least in a run."""
+    return min(30.0, math.floor(10 * seconds / 3) / 10)
 
 
 def _contest(options: Options, spark: Any, folder: Path, seconds: float, slow_s: float) -> Report:
@@ -80,9 +107,11 @@ def _contest(options: Options, spark: Any, folder: Path, seconds: float, slow_s:
     report.facts |= {
         "seconds a contender": seconds, "tables": sum(load.sizes.values()), "by hierarchy": load.sizes,
         "periods, s": [1.0, slow_s], "slow records a second": round(load.slow_rows_per_s),
-        "asked of the tracks": round(fast + slow, 3), "by the fast tables": round(fast, 3),
+        ASKED: round(fast + slow, 3), "by the fast tables": round(fast, 3),
     }  # fmt: skip
-    predicted = {name: _predicted(load, folder, costs, settings, seconds) for name, settings in ONE_BY_ONE.items()}
+    world = _world(load, folder, _as_line(load, costs))
+    known = {name: Learnt(cost, 0.0, None, 0) for name, cost in costs.items()}
+    predicted = {name: _predicted(world, known, settings, seconds) for name, settings in ONE_BY_ONE.items()}
     for name in (FIFO, EDF, EDF_ALONE):
         report.facts[f"by simulation, default / {name}"] = round(predicted[DEFAULT][0] / predicted[name][0], 3)
     report.facts["by simulation, default / FIFO at other shares of the fast tables"] = _splits(
@@ -92,17 +121,24 @@ def _contest(options: Options, spark: Any, folder: Path, seconds: float, slow_s:
     for number in range(options.rounds):
         for name, settings in live.items():
             options.say(f"{name}, {seconds:g} s")
-            found = _live(load, folder / f"{name}-{number}", costs, settings, seconds, spark)
+            found, seen = _live(load, folder / f"{name}-{number}", known, settings, seconds, spark)
+            own = seen.own_costs(costs, is_fast)
+            again = _world(load, folder, own, seen)
+            simulated, holds = _predicted(again, known, settings, seconds)
+            staleness, broken = seen.judged(seconds)
             kept = report.contenders.setdefault(name, Contender())
             kept.seconds.append(found["seconds"])
-            broken = [table for table, facts in found["tables"].items() if facts["bound_broken"]]
             kept.add(
-                weighted_staleness=found["weighted_staleness"], utilization=found["utilization"], updates=found["jobs"],
-                bounds_broken=len(broken), simulated_staleness=predicted[name][0],
+                weighted_staleness=staleness, utilization=seen.busy(load.slow_s, seconds), updates=found["jobs"],
+                bounds_broken=len(broken), asked=_asked(load, own),
+                staleness_simulated_from_trials=predicted[name][0], staleness_simulated_from_own_costs=simulated,
             )  # fmt: skip
-            if name == DEFAULT:
-                wrong = sorted(set(broken) & predicted[name][1])
-                report.facts.setdefault("bounds broken that simulation predicts to hold", []).extend(wrong)
+            for text, expected in ((BY_TRIALS, predicted[name][1]), (BY_OWN, holds)):
+                told = report.facts.setdefault(text, {}).setdefault(
+                    name, {"predicted to hold": 0, "of them broken": []}
+                )
+                told["predicted to hold"] += len(expected)
+                told["of them broken"] += sorted(broken & expected)
     _judge(report)
     return report
 
@@ -110,28 +146,33 @@ def _contest(options: Options, spark: Any, folder: Path, seconds: float, slow_s:
 def _tried(
     options: Options, spark: Any, folder: Path, load: Load, costs: dict[str, float]
 ) -> tuple[Load, dict[str, float]]:
-    """The load that asks for the wanted share, and what updates cost when the warehouse runs: from short runs of it."""
-    seen: list[tuple[float, float]] = []  # rows a second, share of the slow tables
+    """The load that asks for the wanted share, and what updates cost when the warehouse runs: from short runs of it.
+
+    What counts is the last slow period of a run, from the arrival of its data to that of the next; the first data of
+    all meet a Java that is still compiling. A load whose work of that period is not done by its end is too much.
+    """
+    tries: list[tuple[Try, Load, dict[str, float]]] = []
     for number in range(1, TRIALS + 1):
-        found = _live(load, folder / f"trial-{number}", costs, ONE_BY_ONE[DEFAULT], TRIAL_PERIODS * load.slow_s, spark)
-        for name, learnt in found["learnt"].items():
-            if learnt["observed"]:
-                costs[name] = learnt["alpha_s"] + learnt["beta"] * load.period_s(name)
+        periods = FIRST_PERIODS if number == 1 else PERIODS
+        ends = periods * load.slow_s - MOMENT_S
+        known = {name: Learnt(cost, 0.0, None, 0) for name, cost in costs.items()}
+        _, seen = _live(load, folder / f"trial-{number}", known, ONE_BY_ONE[DEFAULT], ends, spark)
+        costs = costs | seen.period_costs(load.period_s, is_fast)
         fast, slow = utilization(load, costs, TRACKS)
-        # What the tracks were busy with tells more than a line through few updates. Of the slow tables they see the
-        # data of whole periods, and have nearly a whole one to work it off.
-        busy = max(found["utilization"] - fast, 0.05) * TRIAL_PERIODS / int(TRIAL_PERIODS)
-        for name in costs:
-            if not name.startswith("fast_"):
-                costs[name] *= busy / slow
+        undone = sum(costs[name] for name in seen.unloaded(ends) if not is_fast(name))
+        undone += sum(max(job.ended_s - ends, 0.0) for job in seen.jobs)
+        tried = Try(load.slow_rows_per_s, fast, slow, undone / (TRACKS * load.slow_s))
+        tries.append((tried, load, costs))
         options.say(
-            f"live, {load.slow_rows_per_s:,.0f} slow records a second ask for {fast:.0%} + {busy:.0%} of {TRACKS} "
-            f"tracks; they were {found['utilization']:.0%} busy"
+            f"live, {tried.rate:,.0f} slow records a second ask for {fast:.0%} + {slow:.0%} of {TRACKS} tracks; they "
+            f"were {seen.busy(ends - load.slow_s, ends):.0%} busy in the last period, and {tried.left:.0%} was left"
         )
-        if abs(fast + busy - WANTED) < NEAR or number == TRIALS:
+        if tried.keeps_up and abs(tried.asked - WANTED) < NEAR:
             break
-        seen.append((load.slow_rows_per_s, busy))
-        load = replace(load, slow_rows_per_s=next_rate(seen, max(WANTED - fast, 0.1)))
+        rate = next_rate([one for one, _, _ in tries], WANTED)
+        costs = {name: cost if is_fast(name) else cost * rate / tried.rate for name, cost in costs.items()}
+        load = replace(load, slow_rows_per_s=rate)
+    _, load, costs = tries[best_try([one for one, _, _ in tries], WANTED)]
     return load, costs
 
 
@@ -142,18 +183,33 @@ def _judge(report: Report) -> None:
     for name in (FIFO, EDF):
         ratio = staleness[DEFAULT] / staleness[name]
         report.claim(f"the default's weighted staleness is at most half of {name}'s", ratio <= HALF, f"{ratio:.2f}")
-    asked = report.facts["asked of the tracks"]
-    report.claim("the load asks for 80 to 100 % of the tracks", 0.8 <= asked <= 1.0, f"{asked:.0%}")
-    busy = report.contenders[FIFO].figure("utilization")  # a job of the default may update several tables, and cheaper
+    # Of the contender that updates table by table: a job of the default may update several, and cheaper.
+    asked, busy = report.contenders[FIFO].figure("asked"), report.contenders[FIFO].figure("utilization")
+    report.claim(
+        "the load asks for 80 to 100 % of the tracks",
+        0.8 <= asked <= 1.0,
+        f"{asked:.0%} by what updates cost under FIFO, {report.facts[ASKED]:.0%} by the trials",
+    )
     text = "the tracks are 80 to 100 % busy where every job updates one table"
     report.claim(text, 0.8 <= busy <= 1.0, f"{busy:.0%}, FIFO")
-    wrong = report.facts["bounds broken that simulation predicts to hold"]
-    report.claim("no bound is broken that simulation predicts to hold", not wrong, f"{len(wrong)} of 30 tables")
+    by_own, by_trials = report.facts[BY_OWN][DEFAULT], report.facts[BY_TRIALS][DEFAULT]
+    report.claim(
+        "no bound is broken that simulation predicts to hold",
+        not by_own["of them broken"],
+        f"{len(by_own['of them broken'])} of {by_own['predicted to hold']} by the run's own costs; by those of the "
+        f"trials {len(by_trials['of them broken'])} of {by_trials['predicted to hold']}",
+    )
+
+
+def _asked(load: Load, own: Mapping[str, Cost]) -> float:
+    """The share of the tracks that one period's data of every table ask for."""
+    costs = {name: cost.alpha_s + cost.beta * load.period_s(name) for name, cost in own.items()}
+    return sum(utilization(load, costs, TRACKS))
 
 
 def _splits(folder: Path, costs: dict[str, float], seconds: float, slow_s: float) -> dict[str, float]:
     """The default's weighted staleness over FIFO's, were the same load split otherwise between fast and slow tables."""
-    one = statistics.median(cost for name, cost in costs.items() if name.startswith("fast_"))
+    one = statistics.median(cost for name, cost in costs.items() if is_fast(name))
     found = {}
     for share in SHARES:
         load = Load(fast_tables_for(share, one, WANTED, TRACKS, most=26), slow_s, 1000.0)
@@ -162,43 +218,59 @@ def _splits(folder: Path, costs: dict[str, float], seconds: float, slow_s: float
             continue  # no number of tables asks for that
         slow = (WANTED - fast) * TRACKS * slow_s / (TABLES - load.fast_tables)
         alike = {
-            f"{name}_{number}": one if name == "fast" else slow
+            f"{name}_{number}": one if is_fast(f"{name}_") else slow
             for name, size in load.sizes.items()
             for number in range(size)
         }
-        default, fifo = (_predicted(load, folder, alike, ONE_BY_ONE[name], seconds)[0] for name in (DEFAULT, FIFO))
+        world = _world(load, folder, _as_line(load, alike))
+        known = {name: Learnt(cost, 0.0, None, 0) for name, cost in alike.items()}
+        default, fifo = (_predicted(world, known, ONE_BY_ONE[name], seconds)[0] for name in (DEFAULT, FIFO))
         found[f"{100 * fast / WANTED:.0f} %, {load.fast_tables} tables"] = round(default / fifo, 2)
     return found
 
 
 def _live(
-    load: Load, folder: Path, costs: dict[str, float], settings: Settings, seconds: float, spark: Any
-) -> dict[str, Any]:
-    bound = described(load, folder)
-    known = {name: Learnt(cost, 0.0, None, 0) for name, cost in costs.items()}
+    load: Load, folder: Path, known: Mapping[str, Learnt], settings: Settings, seconds: float, spark: Any
+) -> tuple[dict[str, Any], Seen]:
+    bound, seen = described(load, folder), Seen()
     log = EventLog(folder / "events.jsonl")
+    live = LiveSettings(settings, seconds, known)
     try:
-        return LiveWarehouse(bound, LiveSettings(settings, seconds, known), spark, log).run()
+        return LiveWarehouse(bound, live, spark, log, observer=seen.observer()).run(), seen
     finally:
         log.close()
         shutil.rmtree(folder / "tables", ignore_errors=True)
 
 
-def _predicted(
-    load: Load, folder: Path, costs: dict[str, float], settings: Settings, seconds: float
-) -> tuple[float, set[str]]:
-    """What simulation says of the same load: weighted staleness, and the tables whose bounds hold."""
-    warehouse = warehouse_of(described(load, folder / "simulated"))
-    streams = {
-        name: Stream(spec.period_s, spec.period_s)
-        for name, spec in warehouse.tables.items()
-        if spec.is_base and spec.period_s is not None
+def _as_line(load: Load, costs: Mapping[str, float]) -> dict[str, Cost]:
+    """E(P) as alpha and beta: a fast table's update is nearly all overhead, a slow one's nearly all data."""
+    return {
+        name: Cost(0.9 * cost, 0.1 * cost) if is_fast(name) else Cost(0.1 * cost, 0.9 * cost / load.slow_s)
+        for name, cost in costs.items()
     }
-    real = {}
-    for name, cost in costs.items():
-        period = 1.0 if name.startswith("fast_") else load.slow_s
-        real[name] = Cost(0.1 * cost, 0.9 * cost / period) if period > 1 else Cost(0.9 * cost, 0.1 * cost)
-    result = simulate(World(warehouse, streams, real), settings, events=10**9, until_s=seconds)
-    result.scheduler.account(seconds)
-    holds = {name for name, table in result.scheduler.tables.items() if not table.breaks}
-    return result.weighted_staleness, holds
+
+
+def _world(load: Load, folder: Path, costs: Mapping[str, Cost], seen: Seen | None = None) -> World:
+    """The same load to simulate: with a live run, its very arrivals and what its jobs for several tables shared."""
+    warehouse = warehouse_of(described(load, folder / "simulated"))
+    if seen is None:
+        streams = {
+            name: Stream(spec.period_s, spec.period_s)
+            for name, spec in warehouse.tables.items()
+            if spec.is_base and spec.period_s is not None
+        }
+        return World(warehouse, streams, costs)
+    shared = {name: table.scan.value for name, table in seen.scheduler.tables.items()}
+    specs = [replace(warehouse.tables[name], scan_share=shared[name]) for name in warehouse.order]
+    return World(Warehouse(specs), {}, costs, arrived=tuple(seen.arrived))
+
+
+def _predicted(world: World, known: Mapping[str, Learnt], settings: Settings, seconds: float) -> tuple[float, set[str]]:
+    """What simulation says of a load: the mean weighted staleness, and the tables whose bounds hold with every seed."""
+    staleness, holds = [], set(world.warehouse.tables)
+    for seed in range(SEEDS):
+        result = simulate(replace(world, seed=seed), settings, events=10**9, until_s=seconds, learnt=known)
+        result.scheduler.account(seconds)
+        staleness.append(weighted_staleness(result.scheduler, seconds))
+        holds &= {name for name, table in result.scheduler.tables.items() if not table.breaks}
+    return statistics.fmean(staleness), holds

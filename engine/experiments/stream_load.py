@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,17 +19,20 @@ from engine.operators.streams import MICROS, Stream
 from engine.partition.tables import TablePlan, tables_of
 from engine.spark.stream_feeds import feed_of
 from engine.spark.stream_store import RecentRows, TableStore
-from engine.spark.stream_update import Updater
+from engine.spark.stream_update import BULK_ROWS, Updater
 
 TABLES = 30
 FAST_S = 1.0
 FAST_ROWS_PER_S = 50.0
 FAST_BOUND_S, SLOW_BOUND_S = 10.0, 3.0  # the second in periods
 HASHES = 12  # of each slow record, so that its cost is Spark's own work and not moving it
-FAST_SHARE = 0.3  # of the load; the benchmark tells by simulation what other splits would give
+FAST_SHARE = 0.18  # of the load; the benchmark tells by simulation what other splits would give
 MOST_FAST = 15  # tables, so that the slow ones are not few and long
 WARM_ROUNDS, WARM_S, SETTLED = 10, 90.0, 0.95  # until Java is done compiling: rounds at a time, at most, no quicker
-FAST, SLOW = ("fast",), ("slow", "bulk")
+FAST = ("fast",)
+LEFT = 0.05  # of a slow period on all tracks: so much may be left undone at the end of a try
+BRACKET = 0.15  # a try comes no nearer than this share of the gap to one that was too little or too much
+BULKY = 1.5  # times the rows from which on Spark makes Java of an update: the first probe has so many
 
 
 @dataclass(frozen=True)
@@ -42,13 +45,18 @@ class Load:
 
     def period_s(self, table: str) -> float:
         """How often a table gets data."""
-        return FAST_S if table.partition("_")[0] in FAST else self.slow_s
+        return FAST_S if is_fast(table) else self.slow_s
 
     @property
     def sizes(self) -> dict[str, int]:
         """The tables of each hierarchy."""
         rest = TABLES - self.fast_tables
         return {"fast": self.fast_tables, "slow": rest - rest // 2, "bulk": rest // 2}
+
+
+def is_fast(table: str) -> bool:
+    """Whether a table is of the hierarchy that gets data each second."""
+    return table.partition("_")[0] in FAST
 
 
 def described(load_: Load, folder: Path) -> Bound:
@@ -131,7 +139,7 @@ def warmed(folder: Path, spark: Any) -> float:
     bound = described(Load(8, 30.0, 100.0), folder)
     plans = {plan.name: plan for plan in tables_of(bound)}
     probe = _Probe(bound, plans, spark)
-    fast = [name for name in plans if name.partition("_")[0] in FAST]
+    fast = [name for name in plans if is_fast(name)]
     ends, before, took = time.monotonic() + WARM_S, float("inf"), 0.0
     while time.monotonic() < ends and took < SETTLED * before:
         before, began = took or before, time.monotonic()
@@ -164,7 +172,7 @@ def measured(load_: Load, folder: Path, spark: Any, fast_rounds: int = 12) -> di
             if until is None:
                 slow_done.set()
 
-    fast = [name for name in plans if name.partition("_")[0] in FAST]
+    fast = [name for name in plans if is_fast(name)]
     slow = [name for name in plans if name not in fast]
     threads = [
         threading.Thread(target=work, args=(fast, fast_rounds, slow_done)),
@@ -227,8 +235,8 @@ class _Probe:
 
 def utilization(load_: Load, costs: Mapping[str, float], tracks: int) -> tuple[float, float]:
     """The share of the tracks that the fast tables and the slow ones ask for."""
-    fast = sum(cost for name, cost in costs.items() if name.partition("_")[0] in FAST) / FAST_S
-    slow = sum(cost for name, cost in costs.items() if name.partition("_")[0] in SLOW) / load_.slow_s
+    fast = sum(cost for name, cost in costs.items() if is_fast(name)) / FAST_S
+    slow = sum(cost for name, cost in costs.items() if not is_fast(name)) / load_.slow_s
     return fast / tracks, slow / tracks
 
 
@@ -242,25 +250,66 @@ def first_guess(
 ) -> tuple[Load, dict[str, float]]:
     """A load that may ask for the wanted share of the tracks, once Spark is warm, and what its updates cost."""
     say(f"warm: an update with little data takes {1000 * warmed(folder / 'warm', spark):.0f} ms by itself")
-    probe = Load(8, slow_s, 1000.0)
+    # As many rows as the slow tables will have: fewer go another way through Spark, at another price.
+    probe = Load(8, slow_s, BULKY * BULK_ROWS / slow_s)
     costs = measured(probe, folder / "probe", spark)
-    one = statistics.median(cost for name, cost in costs.items() if name.startswith("fast_"))
+    one = statistics.median(cost for name, cost in costs.items() if is_fast(name))
     found = replace(probe, fast_tables=fast_tables_for(FAST_SHARE, one, wanted, tracks))
     say(f"and {1000 * one:.0f} ms beside others: {found.fast_tables} of {TABLES} tables get data each second")
-    _, slow = utilization(probe, costs, tracks)
-    rate = next_rate([(probe.slow_rows_per_s, slow)], max(wanted - found.fast_tables * one / tracks, 0.1))
-    slow_one = statistics.median(cost for name, cost in costs.items() if not name.startswith("fast_"))
+    slow = utilization(probe, costs, tracks)[1] * (TABLES - found.fast_tables) / (TABLES - probe.fast_tables)
+    rate = next_rate([Try(probe.slow_rows_per_s, found.fast_tables * one / tracks, slow)], wanted)
+    slow_one = statistics.median(cost for name, cost in costs.items() if not is_fast(name))
     tables = [f"{name}_{number}" for name, size in found.sizes.items() for number in range(size)]
-    guessed = {name: one if name.startswith("fast_") else slow_one * rate / probe.slow_rows_per_s for name in tables}
+    guessed = {name: one if is_fast(name) else slow_one * rate / probe.slow_rows_per_s for name in tables}
     return replace(found, slow_rows_per_s=rate), guessed
 
 
-def next_rate(seen: list[tuple[float, float]], wanted: float) -> float:
-    """The rate at which the slow tables ask for so much: on the line through the last two tries."""
-    rate, share = seen[-1]
-    if len(seen) > 1:
-        before, low = seen[-2]
-        slope = (share - low) / (rate - before)
-        if slope > 0:
-            return min(max(rate + (wanted - share) / slope, rate / 4), rate * 8)
-    return min(max(rate * wanted / share, rate / 4), rate * 4)
+@dataclass(frozen=True)
+class Try:
+    """What a short run asked of the tracks, as a share of what they can do, and what was left undone at its end."""
+
+    rate: float  # of the slow tables' records
+    fast: float
+    slow: float
+    left: float = 0.0  # work that should have been done, as a share of a slow period on all tracks
+
+    @property
+    def asked(self) -> float:
+        """By all tables."""
+        return self.fast + self.slow
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether next to nothing was left. Work that piles up is merged and looks cheaper than it is."""
+        return self.left <= LEFT
+
+
+def next_rate(tries: Sequence[Try], wanted: float) -> float:
+    """The rate to try next: on the line through the last two tries, between one that was too little and one too much.
+
+    A try that does not keep up is too much, whatever its updates seemed to cost.
+    """
+    last = tries[-1]
+    aim = max(wanted - last.fast, 0.1)
+    guess = last.rate * aim / last.slow
+    if len(tries) > 1 and tries[-2].rate != last.rate:
+        slope = (last.slow - tries[-2].slow) / (last.rate - tries[-2].rate)
+        if slope > 0 and all(one.keeps_up for one in tries[-2:]):
+            guess = last.rate + (aim - last.slow) / slope
+    if not last.keeps_up:
+        guess = min(guess, last.rate * (1 - min(last.left, 0.5) / 2))
+    guess = min(max(guess, last.rate / 4), last.rate * 4)
+    low = max((one.rate for one in tries if one.keeps_up and one.asked <= wanted), default=0.0)
+    high = min((one.rate for one in tries if not one.keeps_up or one.asked > wanted), default=float("inf"))
+    if low < high < float("inf") and low:
+        inside = BRACKET * (high - low)
+        return min(max(guess, low + inside), high - inside)
+    return guess
+
+
+def best_try(tries: Sequence[Try], wanted: float) -> int:
+    """Which of the tries to take: of those that keep up the one nearest to what is wanted, else the least of them."""
+    good = [number for number, one in enumerate(tries) if one.keeps_up]
+    if good:
+        return min(good, key=lambda number: abs(tries[number].asked - wanted))
+    return min(range(len(tries)), key=lambda number: tries[number].rate)

@@ -18,16 +18,8 @@ from engine.errors import BadInput
 from engine.model.checks import check_texts
 from engine.model.elastic import unknown_limits
 from engine.model.file import WorkflowFile
-from engine.model.operator import (
-    Finding,
-    Inputs,
-    Meaning,
-    Operator,
-    Place,
-    Port,
-    Role,
-    Source,
-)
+from engine.model.meanings import Meaning
+from engine.model.operator import Finding, Inputs, Operator, Place, Port, Role, Source
 from engine.model.paths import OutsideRoots, resolve_path, resolve_roots
 from engine.model.problems import Level, Problem, did_you_mean
 from engine.model.secrets import MESSAGE, secret_fields

@@ -8,7 +8,8 @@ from engine.model import functions
 from engine.model.expression_words import ExpressionError
 from engine.model.expressions import calls, parse
 from engine.model.inference import Scope
-from engine.model.operator import Finding, Inputs, Meaning, Means, Operator, has_column, is_secret_reference, whole_text
+from engine.model.meanings import Meaning, Means, whole_text
+from engine.model.operator import Finding, Inputs, Operator, has_column, is_secret_reference
 from engine.model.problems import did_you_mean
 from engine.model.secrets import MESSAGE as SECRET_WRITTEN
 from engine.model.types import BadType, normal_type

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -20,6 +19,7 @@ from engine.model.expression_tree import is_repeatable
 from engine.model.expression_words import ExpressionError
 from engine.model.expressions import parse
 from engine.model.inference import Scope
+from engine.model.meanings import PARSED, Meaning, Means, follow, has_paths, texts_of, whole_text
 from engine.model.physical import Known, Physical, black_box
 from engine.model.problems import Level
 from engine.model.types import Schema
@@ -76,36 +76,6 @@ def refused(name: str) -> Port:
 
 
 # ---------------------------------------------------------------- settings with a meaning
-
-
-class Meaning(StrEnum):
-    """What a text in a setting stands for, so that it can be checked and edited as such."""
-
-    COLUMN = "column"  # a column of an input
-    NEW_COLUMN = "new column"
-    EXPRESSION = "expression"
-    CONDITION = "condition"
-    AGGREGATE = "aggregate"
-    WINDOW = "window function"  # one call, to which the operator adds its own `OVER (…)`
-    TYPE = "type"
-    PATH = "path"
-    SECRET = "secret"
-    CODE = "code"
-
-
-@dataclass(frozen=True)
-class Means:
-    """Marks a setting's text: its meaning and the input port whose columns it speaks of."""
-
-    meaning: Meaning
-    port: str = "in"
-
-    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
-        schema: dict[str, Any] = handler(core)
-        schema["x-papilio"] = self.meaning.value
-        if self.port != "in":
-            schema["x-papilio-port"] = self.port
-        return schema
 
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
@@ -286,6 +256,7 @@ class Operator(BaseModel):
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         # A class is concrete where it names itself; its bases stay out of the catalogue.
         cls.abstract = "name" not in cls.__dict__
+        _settle_class_variables(cls)
 
     # -- ports, which may depend on the settings
 
@@ -353,7 +324,7 @@ class Operator(BaseModel):
     def is_repeatable(self) -> bool:
         """Whether a second computation over the same rows gives the same rows."""
         for _, text, means in self.texts():
-            if means.meaning in _PARSED:
+            if means.meaning in PARSED:
                 try:
                     if not is_repeatable(parse(whole_text(text, means))):
                         return False
@@ -364,12 +335,25 @@ class Operator(BaseModel):
     @classmethod
     def has_paths(cls) -> bool:
         """Whether a setting of this operator is a path."""
-        return _has_paths(cls)
+        return has_paths(cls)
 
     def texts(self) -> Iterator[tuple[str, str, Means]]:
         """Every text with a meaning in the settings: its place, itself, its meaning."""
         for name, means, inner in texts_of(type(self)):
-            yield from _follow(name, getattr(self, name), means, inner)
+            yield from follow(name, getattr(self, name), means, inner)
+
+
+def _settle_class_variables(cls: type[Operator]) -> None:
+    """Drop the types of a class's own facts: Pydantic has seen that they are no settings.
+
+    It would read them again for every class below, which takes a third of the time that loading operators takes.
+    """
+    types = cls.__annotations__
+    for name in cls.__class_vars__ & types.keys():
+        del types[name]
+
+
+_settle_class_variables(Operator)
 
 
 @dataclass(frozen=True)
@@ -569,81 +553,6 @@ class Refusing(BaseModel):
                 f"and {self.max_refused_percent:g} % are allowed"
             )
         return None
-
-
-# ---------------------------------------------------------------- finding the texts
-
-
-@cache
-def texts_of(cls: type[BaseModel]) -> list[tuple[str, Means | None, Means | None]]:
-    """The fields of a settings model with the marks of their texts; a mapping has one for its values too."""
-    found: list[tuple[str, Means | None, Means | None]] = []
-    for name, info in cls.model_fields.items():
-        mapping = _mapping(info.annotation)
-        if mapping is not None:
-            keys, values = mapping.__args__
-            found.append((name, _inner_means(keys), _inner_means(values)))
-        else:
-            means = next((item for item in info.metadata if isinstance(item, Means)), None)
-            found.append((name, means or _inner_means(info.annotation), None))
-    # Numbers, choices and flags hold no texts; what holds settings of its own is looked into.
-    return [entry for entry in found if entry[1] or entry[2] or _holds_settings(cls.model_fields[entry[0]].annotation)]
-
-
-def _holds_settings(annotation: Any) -> bool:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return True
-    return any(_holds_settings(inner) for inner in getattr(annotation, "__args__", ()))
-
-
-@cache
-def _has_paths(cls: type[BaseModel]) -> bool:
-    return any(means is not None and means.meaning is Meaning.PATH for _, means, _ in texts_of(cls))
-
-
-def _mapping(annotation: Any) -> Any:
-    """The mapping that a field holds, as in `dict[Column, SqlType] | None`."""
-    if getattr(annotation, "__origin__", None) is dict:
-        return annotation
-    found = (_mapping(inner) for inner in getattr(annotation, "__args__", ()))
-    return next((inner for inner in found if inner is not None), None)
-
-
-def _inner_means(annotation: Any) -> Means | None:
-    """The mark inside `list[Column]` or `Column | None`."""
-    for item in getattr(annotation, "__metadata__", ()):
-        if isinstance(item, Means):
-            return item
-    for inner in getattr(annotation, "__args__", ()):
-        found = _inner_means(inner)
-        if found is not None:
-            return found
-    return None
-
-
-def _follow(place: str, value: Any, means: Means | None, inner: Means | None) -> Iterator[tuple[str, str, Means]]:
-    if isinstance(value, str):
-        if means is not None:
-            yield place, value, means
-    elif isinstance(value, BaseModel):
-        for name, own, held in texts_of(type(value)):
-            yield from _follow(f"{place}.{name}", getattr(value, name), own, held)
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            yield from _follow(f"{place}[{index}]", item, means, inner)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if means is not None:
-                yield f"{place}.{key}", key, means
-            yield from _follow(f"{place}.{key}", item, inner, None)
-
-
-_PARSED = (Meaning.EXPRESSION, Meaning.CONDITION, Meaning.AGGREGATE, Meaning.WINDOW)
-
-
-def whole_text(text: str, means: Means) -> str:
-    """A text as the grammar knows it: a window function is nothing without its window."""
-    return f"{text} OVER ()" if means.meaning is Meaning.WINDOW else text
 
 
 # ---------------------------------------------------------------- columns and their types

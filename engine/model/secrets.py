@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from engine.errors import BadInput
-from engine.model.operator import Meaning, is_secret_reference, texts_of
+from engine.model.meanings import Meaning, texts_of
+from engine.model.operator import is_secret_reference
 from engine.model.problems import Problem
 from engine.model.workflow import Parameter, Workflow
 

@@ -8,7 +8,6 @@ operators is asked for: most workflows need half of them, and loading takes long
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 import pkgutil
 import re
@@ -21,6 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from engine.errors import BadInput
+from engine.plugins import announced
 
 if TYPE_CHECKING:
     from engine.model.operator import Operator
@@ -108,7 +108,7 @@ def catalogue() -> Catalogue:
                 found.announce(module, names)
             else:  # its source is not there to be looked at
                 found.add_module(importlib.import_module(module), module)
-    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+    for entry in announced(ENTRY_POINTS):
         origin = f"plugin {entry.name}"
         try:
             loaded = entry.load()

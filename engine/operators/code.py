@@ -15,6 +15,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from engine.model import functions
 from engine.model.expression_words import MAX_LENGTH, ExpressionError, tokens
+from engine.model.meanings import Meaning, Means
 from engine.model.operator import (
     BuildInputs,
     BuildTools,
@@ -22,8 +23,6 @@ from engine.model.operator import (
     Category,
     Finding,
     Inputs,
-    Meaning,
-    Means,
     Operator,
     Port,
     SqlType,

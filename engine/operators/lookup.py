@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, StringConstraints, model_validator
 
 from engine.model.inference import Scope
+from engine.model.meanings import Meaning, Means
 from engine.model.operator import (
     IN,
     OUT,
@@ -20,8 +21,6 @@ from engine.model.operator import (
     Finding,
     Inputs,
     ManyColumns,
-    Meaning,
-    Means,
     NewColumn,
     Operator,
     Port,

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, StringConstraints
 
+from engine.model.meanings import Meaning, Means
 from engine.model.operator import (
     BuildInputs,
     BuildTools,
@@ -15,8 +16,6 @@ from engine.model.operator import (
     Category,
     Finding,
     Inputs,
-    Meaning,
-    Means,
     NewColumn,
     Operator,
     Port,

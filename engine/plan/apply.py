@@ -31,8 +31,6 @@ from engine.model.physical import (
 from engine.plan.graph import Activity, Edge, Graph, Recordset
 from engine.plan.space import Line, Plan
 
-BEST, NONE = "best", "none"  # what a run may be asked for, beside the signature of a plan
-
 Input = tuple[str, str, int]  # rows from a node to another, and the number of the input there
 Place = str | Edge  # where rows are divided: a recordset, an activity that sorts, or the edge that a sorter stands on
 

@@ -16,15 +16,16 @@ from engine.model.binding import Bound
 from engine.partition.tables import tables_of
 from engine.refresh.estimates import Learnt
 from engine.schedule import log as scheduled
-from engine.store import MetadataStore, RunRecord
+from engine.store import RunRecord
+from engine.store.runs import keep_run, kept_runs
 
 STREAMING = "streaming"  # what the store has as the granularity of such a run
 
 
 def learnt_of(workflow: str, store: str | None) -> dict[str, Learnt]:
     """What the newest run of this warehouse learnt of its tables. A store that fails only costs knowledge."""
-    with contextlib.suppress(PapilioError), MetadataStore(store) as opened:
-        for record in opened.list_runs(workflow=workflow, limit=20):
+    with contextlib.suppress(PapilioError):
+        for record in kept_runs(store, workflow=workflow, limit=20):
             found: Mapping[str, Any] = record.summary.get("learnt") or {}
             if record.granularity == STREAMING and found:
                 return {name: Learnt(**values) for name, values in found.items()}
@@ -72,5 +73,4 @@ def record_of(bound: Bound, run: str, policy: str, started: datetime, master: st
 def keep(record: RunRecord, store: str | None) -> None:
     """Write a run down. A store that cannot be written must not stop a warehouse."""
     plain = json.loads(json.dumps(record.summary, default=str))
-    with contextlib.suppress(PapilioError), MetadataStore(store) as opened:
-        opened.put_run(replace(record, summary=plain))
+    keep_run(replace(record, summary=plain), store)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
 from random import Random
+from typing import NamedTuple
 
+from engine.refresh.estimates import Learnt
 from engine.refresh.jobs import Job
 from engine.refresh.model import Warehouse
 from engine.refresh.report import weighted_staleness
@@ -22,6 +25,14 @@ class Stream:
     jitter: float = 0.0  # a batch comes up to this share of a period later than its time
     delay_s: float = 0.0  # how old the youngest record of a batch is when it arrives
     punctuated: bool = False  # every batch promises that nothing older comes
+
+
+class Arrived(NamedTuple):
+    """A batch that really came to a table, as a live warehouse saw it."""
+
+    at_s: float
+    table: str
+    upto_s: float
 
 
 @dataclass(frozen=True)
@@ -44,13 +55,15 @@ class World:
     normal_s: float = 0.0  # how long a normal period lasts; 0: it is always slow
     slow_s: float = 0.0
     seed: int = 0
+    arrived: Sequence[Arrived] = ()  # batches that come besides those of the streams
 
 
 @dataclass
 class Observer:
-    """What a simulation tells while it runs; each is called with the time first."""
+    """What a warehouse tells while it runs, simulated or live; each is called with the time first."""
 
     began: Callable[[float, Scheduler], None] | None = None
+    arrived: Callable[[float, str, float], None] | None = None  # for which table, up to which time
     started: Callable[[float, Job], None] | None = None
     finished: Callable[[float, Job], None] | None = None
 
@@ -72,11 +85,26 @@ class Result:
         return self.busy_s / (self.clock_s * self.scheduler.settings.tracks) if self.clock_s else 0.0
 
 
+# What arrives next: when, its number (of what comes at one time the smallest is first), the table, its stream, and when
+# the stream's batch was due before any jitter; without a stream, up to when the batch goes.
+_Due = tuple[float, int, str, Stream | None, float]
+_Lane = deque[_Due]
+
+
 def simulate(
-    world: World, settings: Settings, *, events: int, until_s: float = float("inf"), observer: Observer | None = None
+    world: World,
+    settings: Settings,
+    *,
+    events: int,
+    until_s: float = float("inf"),
+    observer: Observer | None = None,
+    learnt: Mapping[str, Learnt] | None = None,
 ) -> Result:
-    """Process so many arrivals and finished jobs, or as many as there are until a time."""
-    scheduler = Scheduler(world.warehouse, settings)
+    """Process so many arrivals and finished jobs, or as many as there are until a time.
+
+    `learnt` is what the scheduler knows of the tables when it begins.
+    """
+    scheduler = Scheduler(world.warehouse, settings, learnt=learnt)
     watch = observer or Observer()
     if watch.began is not None:
         watch.began(0.0, scheduler)
@@ -87,28 +115,35 @@ def simulate(
     spread, slowdown, normal = world.spread, world.slowdown, world.normal_s
     cycle = world.normal_s + world.slow_s
     always = cycle <= 0 or normal <= 0
-    # One heap holds what comes next: (time, number, job) of a finished job, (time, number, stream) of an arrival.
-    coming: list[tuple[float, int, tuple[str, Stream] | Job, float]] = []
-    number = 0
-    for name, stream in world.streams.items():
-        number += 1
-        coming.append((stream.first_s, number, (name, stream), stream.first_s))
+    # One heap holds what comes next: (time, number, job) of a job that ends, (time, number, lane) of an arrival.
+    coming: list[tuple[float, int, Job | _Lane]] = []
+    number = len(world.streams) + len(world.arrived)
+    for lane in _lanes(world):
+        coming.append((*lane[0][:2], lane))
     heapify(coming)
     done = jobs = 0
     busy = now = 0.0
     while done < events and coming and coming[0][0] <= until_s:
-        now, _, what, due = coming[0]
+        now, _, what = coming[0]
         done += 1
         number += 1
-        if isinstance(what, tuple):
-            name, stream = what
-            period = stream.period_s
-            after = due + period
-            at = after if not stream.jitter else after + stream.jitter * period * random()
-            heapreplace(coming, (at, number, what, after))
-            arrive(name, now - stream.delay_s, now)
-            if stream.punctuated:
-                scheduler.punctuate(name, now - stream.delay_s, now)
+        if isinstance(what, deque):
+            _, _, name, stream, upto = what.popleft()
+            if stream is not None:
+                after = upto + stream.period_s
+                at = after if not stream.jitter else after + stream.jitter * stream.period_s * random()
+                what.append((at, number, name, stream, after))
+                upto = now - stream.delay_s
+            if what:
+                head = what[0]
+                heapreplace(coming, (head[0], head[1], what))
+            else:
+                heappop(coming)
+            arrive(name, upto, now)
+            if stream is not None and stream.punctuated:
+                scheduler.punctuate(name, upto, now)
+            if watch.arrived is not None:
+                watch.arrived(now, name, upto)
         else:
             heappop(coming)
             finish(what, now)
@@ -130,11 +165,33 @@ def simulate(
                 seconds *= slowdown
             busy += seconds
             number += 1
-            heappush(coming, (now + seconds, number, job, 0.0))
+            heappush(coming, (now + seconds, number, job))
             if watch.started is not None:
                 watch.started(now, job)
     scheduler.account(now)
     return Result(done, now, jobs, busy, weighted_staleness(scheduler, now), scheduler)
+
+
+def _lanes(world: World) -> list[_Lane]:
+    """Everything that arrives, in few lanes that are each in order: the heap holds the first of each, however many.
+
+    Streams of one period and without jitter come in the same order over and over, so whoever came goes to the end.
+    """
+    lanes: list[_Lane] = []
+    latest: dict[float, _Lane] = {}  # the lane of each period that is being filled
+    numbered = enumerate(world.streams.items(), 1)
+    for first, number, name, stream in sorted((one.first_s, number, name, one) for number, (name, one) in numbered):
+        lane = None if stream.jitter else latest.get(stream.period_s)
+        if lane is None or lane[0][0] + stream.period_s < first:
+            lane = deque()
+            lanes.append(lane)
+            if not stream.jitter:
+                latest[stream.period_s] = lane
+        lane.append((first, number, name, stream, first))
+    came = enumerate(world.arrived, len(world.streams) + 1)
+    if world.arrived:
+        lanes.append(deque(sorted((at, number, table, None, upto) for number, (at, table, upto) in came)))
+    return lanes
 
 
 def without_contention(world: World) -> Settings:

@@ -22,18 +22,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from engine.errors import BadInput, EnvironmentProblem
+from engine.spark.archive import class_archive_options
 from engine.spark.java import find_java
-from engine.spark.session import (
-    LAST_LINES,
-    SHUFFLE_PARTITIONS_PER_CORE,
-    SPARK_FILES,
-    SparkSettings,
-    class_archive_options,
-    properties_text,
-    spark_command,
-    spark_environment,
-    write_private,
-)
+from engine.spark.processes import LAST_LINES, SPARK_FILES, spark_command, spark_environment
+from engine.spark.session import SHUFFLE_PARTITIONS_PER_CORE, SparkSettings, properties_text, write_private
 
 DAEMON_MEMORY_MB = 256
 START_TIMEOUT_S = 90

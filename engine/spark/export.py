@@ -9,10 +9,10 @@ from typing import Any
 
 from engine.errors import BadInput
 from engine.model.binding import Bound
+from engine.model.meanings import Meaning
 from engine.model.operator import (
     BuildInputs,
     Built,
-    Meaning,
     Operator,
     Role,
     Split,

@@ -18,16 +18,17 @@ from engine.events import Event, EventLog, Remark
 from engine.model.binding import Bound, with_settings
 from engine.model.file import to_yaml
 from engine.partition.granularity import Granularity
-from engine.plan.apply import BEST, Applied
+from engine.plan.apply import Applied
+from engine.plan.choice import BEST
 from engine.plan.planner import TooLarge
 from engine.schedule.settings import ScheduleSettings
 from engine.spark.connect import check_operators, is_connected
 from engine.spark.fused_run import FusedRun
+from engine.spark.journal import Journal, is_committing, recover
 from engine.spark.pack_run import STORE, PackRun
 from engine.spark.packs import memory_folder, remove_packs
 from engine.spark.progress import FILE, Progress, read_steps
 from engine.spark.runner import SUMMARY, Run, RunSettings, write_summary
-from engine.spark.targets import Journal, is_committing, recover
 from engine.store import MetadataStore, RunRecord
 from engine.store.plans import RunPlan, plan_for_run, remember_plan
 from engine.store.runs import also_to, last_refreshes, new_run_id, run_folder

@@ -29,10 +29,12 @@ from engine.events import (
     UnitFailed,
 )
 from engine.model.binding import Bound
-from engine.model.operator import Carries, Meaning, Operator, Source, Target, is_secret_reference, limits_of
+from engine.model.meanings import Meaning
+from engine.model.operator import Carries, Operator, Source, Target, is_secret_reference, limits_of
 from engine.operators.streams import StreamTable
 from engine.partition.fused import counted_ports
-from engine.plan.apply import BEST, Applied
+from engine.plan.apply import Applied
+from engine.plan.choice import BEST
 from engine.schedule.log import edge_facts, node_facts
 from engine.schedule.queues import QueueStatistics
 from engine.schedule.settings import ScheduleSettings
@@ -41,9 +43,10 @@ from engine.spark.backend import backend_of, cores_of
 from engine.spark.counts import NodeRows, PortRows, spread
 from engine.spark.failures import NodeFailed, fragments, reason_of, was_cancelled
 from engine.spark.jobs import JobsTold
+from engine.spark.journal import Journal
 from engine.spark.progress import Progress
 from engine.spark.session import SparkSettings, close_session, open_session
-from engine.spark.targets import Delivery, FileDelivery, Journal, delivery
+from engine.spark.targets import Delivery, FileDelivery, delivery
 
 POLL_SECONDS = 0.2
 CANCEL_SECONDS = 1.0  # how long a cancelled unit may take to notice

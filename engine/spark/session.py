@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import hashlib
 import os
 import re
 import secrets
@@ -24,7 +23,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import psutil
-import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
@@ -32,10 +30,18 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer, read_int
 from pyspark.sql import SparkSession
 
-import resources
 from engine.errors import BadInput, EnvironmentProblem
+from engine.spark.archive import (
+    archive_path,
+    archiving_options,
+    base_archive,
+    class_archive_options,
+    dump_base_archive,
+    train,
+)
 from engine.spark.connect import close_connected, is_connected, open_connected
-from engine.spark.java import Java, cache_folder, find_java, home_for_spark
+from engine.spark.java import Java, cache_folder, find_java
+from engine.spark.processes import JVM_OPTIONS, LAST_LINES, SPARK_FILES, spark_command, spark_environment
 
 LEAST_DRIVER_MEMORY_MB = 512
 """Spark itself refuses a heap below 450 MB."""
@@ -43,20 +49,11 @@ SHUFFLE_PARTITIONS_PER_CORE = 8
 """Enough for a shuffle to spill in small pieces; Spark joins small ones again while it runs (AQE)."""
 START_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 30
-LAST_LINES = 20
-"""How much of what a JVM said is kept, to be shown if it dies."""
 
 MASTER_FORMS = (
     "local, local[n], local[*], local-cluster[workers,cores,MB], spark://host:port, k8s://url, yarn, "
     "sc://host:port, sail"
 )
-
-SPARK_HOME = Path(pyspark.__file__).resolve().parent
-SPARK_FILES = Path(resources.__file__).resolve().parent / "spark"
-
-# Shuffles took less of two cores than with the default collector, for more memory; it starts as fast.
-# Hadoop starts a `chmod` for every file and folder it makes; with VFORK that takes half as long.
-_JVM_OPTIONS = ("-XX:+UseParallelGC", "-Djdk.lang.Process.launchMechanism=VFORK")
 
 _LOCAL = re.compile(r"local(?:\[(?P<threads>\*|[1-9]\d*)(?:,\d+)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*\]")
@@ -175,18 +172,18 @@ def build_class_archive() -> Path:
     cache folder, once per Java and Spark; a session without an archive only starts more slowly.
     """
     java = find_java()
-    wanted = _archive_path(java)
+    wanted = archive_path(java)
     if wanted.exists():
         return wanted
-    base = _base_archive(java)
+    base = base_archive(java)
     with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
         if base is not None and not base.exists():
-            _dump_base_archive(java, Path(folder) / "base.jsa")
+            dump_base_archive(java, Path(folder) / "base.jsa")
             os.replace(Path(folder) / "base.jsa", base)
         made = Path(folder) / "classes.jsa"
         session = _open(SparkSettings(master="local[2]", driver_memory_mb=1024), java, archive_to=made)
         try:
-            _train(session, Path(folder))
+            train(session, Path(folder))
         finally:
             close_session(session)
         if not made.exists():
@@ -216,7 +213,7 @@ def spark_properties(settings: SparkSettings, scratch: Path, driver_options: str
     master = settings.master.strip()
     memory = driver_memory_mb(settings)
     log4j = f"-Dlog4j2.configurationFile={shlex.quote((SPARK_FILES / 'log4j2.properties').as_uri())}"
-    executor_options = " ".join((*_JVM_OPTIONS, log4j))
+    executor_options = " ".join((*JVM_OPTIONS, log4j))
     properties = {
         "spark.app.name": "papilio",
         "spark.master": master,
@@ -301,74 +298,12 @@ def write_private(path: Path, text: str) -> Path:
     return path
 
 
-def spark_environment(java: Java, *, loopback: bool) -> dict[str, str]:
-    """The environment of a Spark process: this Spark, this Java, this Python, nobody's leftovers."""
-    ours = ("SPARK_", "PYSPARK_", "_PYSPARK_", "_SPARK_", "_JAVA_OPTIONS")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
-    environment["JAVA_HOME"] = str(home_for_spark(java))
-    environment["SPARK_HOME"] = str(SPARK_HOME)
-    environment["SPARK_SCALA_VERSION"] = _scala_version()
-    # Spark puts this folder on the class path, and a JVM refuses its class archive over a folder that holds
-    # anything. It is ours, so that no one else's settings or scripts are taken up.
-    nothing = cache_folder() / "no-settings"
-    nothing.mkdir(exist_ok=True)
-    environment["SPARK_CONF_DIR"] = str(nothing)
-    environment["PYSPARK_PYTHON"] = environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    if loopback:
-        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
-    return environment
-
-
-def spark_command(environment: Mapping[str, str], main_class: str, *arguments: str) -> list[str]:
-    """The command line of a Spark process, as Spark's own launcher puts it together.
-
-    The launcher names one jar twice, which makes Java 21 refuse a class archive; here each stands once.
-    """
-    java = Path(environment["JAVA_HOME"]) / "bin" / "java"
-    options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m")
-    launcher = ("-cp", str(SPARK_HOME / "jars" / "*"), "org.apache.spark.launcher.Main")
-    done = subprocess.run(
-        [str(java), *options, *launcher, main_class, *arguments],
-        check=False,
-        env=dict(environment),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-    )
-    _, separator, answer = done.stdout.partition(b"\0\n")
-    if done.returncode != 0 or not separator:
-        said = (done.stderr + done.stdout).decode(errors="replace").strip().splitlines()
-        told = [line for line in said if "\tat " not in line][-LAST_LINES:]
-        raise EnvironmentProblem("\n  ".join([f"{java} could not start Spark:", *told]))
-    command = [os.fsdecode(part) for part in answer.split(b"\0")[:-1]]
-    if "-cp" in command:
-        place = command.index("-cp") + 1
-        command[place] = _each_once(command[place])
-    return command
-
-
-def class_archive_options(java: Java) -> str:
-    """The JVM options to use the class archive, if one was built."""
-    archive = _archive_path(java)
-    if not archive.exists():
-        return ""
-    base = _base_archive(java)
-    files = f"{base}:{archive}" if base is not None else str(archive)
-    # A JVM that finds the archive stale goes on without it; it need not say so.
-    return f"-XX:SharedArchiveFile={shlex.quote(files)} -Xshare:auto -Xlog:disable -Xlog:all=error:stderr"
-
-
 def _open(settings: SparkSettings, java: Java, archive_to: Path | None) -> SparkSession:
     """Start the JVM, connect to it, and make the session; leave nothing behind if one of them fails."""
     with _Process.lock:
         if _Process.opened is not None or SparkContext._active_spark_context is not None:
             raise EnvironmentProblem("a Spark session is already open in this process; close it first")
-        if archive_to is None:
-            java_options = class_archive_options(java)
-        else:
-            base = _base_archive(java)
-            java_options = f"-XX:ArchiveClassesAtExit={shlex.quote(str(archive_to))} -Xlog:disable"
-            if base is not None:
-                java_options = f"-XX:SharedArchiveFile={shlex.quote(str(base))} {java_options}"
+        java_options = class_archive_options(java) if archive_to is None else archiving_options(java, archive_to)
         folder = _session_folder(settings)
         try:
             properties = spark_properties(settings, folder, java_options)
@@ -397,25 +332,6 @@ def _borrow(opened: _Opened, wanted: SparkSettings) -> SparkSession:
     if differences:
         raise EnvironmentProblem(f"the Spark session of this process was started without {', '.join(differences)}")
     return opened.session
-
-
-def _each_once(class_path: str) -> str:
-    """A class path with its wildcards written out, every jar once and always in the same order."""
-    entries: dict[str, None] = {}
-    for entry in class_path.split(os.pathsep):
-        if entry.endswith("/*"):
-            entries.update(dict.fromkeys(str(jar) for jar in sorted(Path(entry[:-2]).glob("*.jar"))))
-        else:
-            entries[entry] = None
-    return os.pathsep.join(entries)
-
-
-def _scala_version() -> str:
-    """The Scala this Spark was built for, which its launcher asks for."""
-    launcher = next((SPARK_HOME / "jars").glob("spark-launcher_*.jar"), None)
-    if launcher is None:
-        raise EnvironmentProblem(f"{SPARK_HOME} has no Spark jars; install pyspark again")
-    return launcher.name.removeprefix("spark-launcher_").partition("-")[0]
 
 
 def _session_folder(settings: SparkSettings) -> Path:
@@ -490,7 +406,9 @@ def _connect(jvm: _Jvm, master: str) -> SparkSession:
         SparkContext._ensure_initialized(gateway=gateway)
         with _sigint_kept():
             try:
-                return SparkSession.builder.getOrCreate()
+                session = SparkSession.builder.getOrCreate()
+                _remember_classes(session._jvm)
+                return session
             except (Py4JError, PySparkException, OSError) as error:
                 if jvm.process.poll() is not None:
                     raise _died(jvm, "Spark's JVM ended while the session was made") from error
@@ -498,6 +416,12 @@ def _connect(jvm: _Jvm, master: str) -> SparkSession:
                 logged = [line for line in jvm.last_lines if " ERROR " in line]
                 message = f"Spark did not start on {master}: {_java_reason(error)}"
                 raise EnvironmentProblem("\n  ".join([message, *logged])) from error
+
+
+def _remember_classes(jvm: Any) -> None:
+    """Keep the classes that PySpark names all the time: each time it does, Java looks through all its archives."""
+    for name in ("PythonUtils", "PythonSQLUtils", "PythonErrorUtils", "org.apache.spark.sql.functions"):
+        setattr(jvm, name, getattr(jvm, name))
 
 
 def _forget(session: SparkSession | None, *, alive: bool) -> None:
@@ -602,62 +526,6 @@ def _sigint_kept() -> Iterator[None]:
     finally:
         if before is not None:
             signal.signal(signal.SIGINT, before)
-
-
-def _archive_path(java: Java) -> Path:
-    """Where the class archive for this Java and this Spark is kept."""
-    return cache_folder() / f"classes-{_fingerprint(java, SPARK_HOME / 'jars')}.jsa"
-
-
-def _base_archive(java: Java) -> Path | None:
-    """Where to keep the archive of Java's own classes, for a Java that comes without one."""
-    if (java.home / "lib" / "server" / "classes.jsa").exists():
-        return None
-    return cache_folder() / f"base-{_fingerprint(java)}.jsa"
-
-
-def _fingerprint(java: Java, *folders: Path) -> str:
-    """A short name for a build of Java and for folders as they were installed."""
-    release = java.home / "release"
-    parts = [str(java.home), release.read_text(errors="replace") if release.is_file() else str(java.version)]
-    for folder in folders:
-        status = folder.stat()
-        parts += [pyspark.__version__, str(folder), str(status.st_mtime_ns)]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-
-def _dump_base_archive(java: Java, path: Path) -> None:
-    """Archive Java's own classes."""
-    done = subprocess.run(
-        [str(java.executable), *_JVM_OPTIONS, "-Xshare:dump", f"-XX:SharedArchiveFile={path}"],
-        check=False,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
-    if done.returncode != 0 or not path.exists():
-        last = "\n  ".join(done.stdout.strip().splitlines()[-5:])
-        raise EnvironmentProblem(f"{java.executable} could not archive its classes:\n  {last}")
-
-
-def _train(session: SparkSession, folder: Path) -> None:
-    """Do a little of everything that workflows do, to load the classes that they will need."""
-    numbers = session.sql(
-        "select id, id % 7 k, string(id) s, cast(id as decimal(12,2)) d, "
-        "date_add(date'2020-01-01', int(id)) t from range(1000)"
-    )
-    for form in ("parquet", "orc", "json", "csv"):
-        path = str(folder / form)
-        numbers.write.format(form).save(path)
-        session.read.format(form).schema(numbers.schema).load(path).filter("k > 2").count()
-    numbers.createOrReplaceTempView("numbers")
-    session.sql(
-        "select a.k, count(*) n, sum(a.d) d, max(upper(a.s)) s, rank() over (order by a.k) r from numbers a "
-        "join numbers b on a.id = b.id where a.t > date'2020-02-01' group by a.k order by a.k"
-    ).toPandas()
-    numbers.repartition(4, "k").dropDuplicates(["k"]).union(numbers).limit(5).collect()
 
 
 @atexit.register

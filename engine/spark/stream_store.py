@@ -9,78 +9,39 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import time
-import zlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
 from engine.errors import EnvironmentProblem
+from engine.spark.stream_versions import (
+    DATA,
+    JOURNAL,
+    LATE,
+    QUARANTINE,
+    STATE,
+    Change,
+    DataFile,
+    Version,
+    apply,
+    journal_line,
+    plain_change,
+    plain_version,
+    replayed,
+)
 
-DATA, LATE, QUARANTINE = "data", "late", "quarantine"
-JOURNAL, STATE, LOCK = "journal.jsonl", "state.json", "lock"
+LOCK = "lock"
 CHECKPOINT_LINES = 500  # then the journal begins anew behind a checkpoint
 MOST_FILES = 24  # of a partition, before they become one
 KEEP_S = 30.0  # so long a file that was replaced stays for those who still read it
 CACHE_BYTES = 256 * 2**20
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """One file of a table: its partition, and the times it holds."""
-
-    name: str
-    partition: int
-    rows: int
-    bytes: int
-    first_us: int
-    last_us: int
-
-
-@dataclass(frozen=True)
-class Version:
-    """What a table holds at a published version."""
-
-    number: int = 0
-    fresh_us: int | None = None  # up to when it holds data; of a view, as of when it is consistent with its sources
-    safe_us: int | None = None  # no record of this time or an earlier one is taken in any more
-    files: Mapping[str, DataFile] = field(default_factory=dict)
-    late: Mapping[str, DataFile] = field(default_factory=dict)
-    batches: Mapping[str, list[Any] | None] = field(default_factory=dict)  # id → name, size, change of a file
-    position: Any = None  # of its stream: what was taken last
-    published: float = 0.0
-
-    @property
-    def rows(self) -> int:
-        """How many rows it has."""
-        return sum(file.rows for file in self.files.values())
-
-    @property
-    def late_rows(self) -> int:
-        """How many records came too late for it."""
-        return sum(file.rows for file in self.late.values())
-
-
-@dataclass(frozen=True)
-class Change:
-    """What the next version changes."""
-
-    fresh_us: int | None
-    safe_us: int | None
-    add: Sequence[DataFile] = ()
-    drop: Sequence[str] = ()
-    late: Sequence[DataFile] = ()
-    batches: Mapping[str, list[Any] | None] = field(default_factory=dict)
-    position: Any = None
 
 
 class RecentRows:
@@ -129,7 +90,7 @@ class TableStore:
         except OSError:
             self._lock.close()
             raise EnvironmentProblem(f"{folder}: another process keeps this table; stop it first") from None
-        self.version, whole, self._lines = _replay(folder)
+        self.version, whole, self._lines = replayed(folder)
         journal = folder / JOURNAL
         if journal.exists() and journal.stat().st_size > whole:
             os.truncate(journal, whole)  # a kill cut a line off; it was never published
@@ -207,8 +168,8 @@ class TableStore:
                 _sync_folder(self.folder / LATE)
         number = self.version.number + 1
         now = time.time()
-        body = {"number": number, "published": now, **_plain(change)}
-        self._journal.write(_line(body))
+        body = {"number": number, "published": now, **plain_change(change)}
+        self._journal.write(journal_line(body))
         self._journal.flush()
         os.fsync(self._journal.fileno())
         for name in change.drop:
@@ -252,10 +213,10 @@ class TableStore:
 
     def _checkpoint(self) -> None:
         """Write the whole state down, so that the journal can begin anew. A kill in between loses nothing."""
-        body = {"number": self.version.number, "published": self.version.published, **_whole(self.version)}
+        body = {"number": self.version.number, "published": self.version.published, **plain_version(self.version)}
         fresh = self.folder / f"{STATE}.new"
         with fresh.open("wb") as file:
-            file.write(_line(body))
+            file.write(journal_line(body))
             file.flush()
             os.fsync(file.fileno())
         os.replace(fresh, self.folder / STATE)
@@ -280,117 +241,6 @@ class TableStore:
 
 
 # ---------------------------------------------------------------- versions
-
-
-def apply(version: Version, change: Change, number: int, now: float) -> Version:
-    """The version behind a change."""
-    files = dict(version.files)
-    for name in change.drop:
-        del files[name]
-    files.update({file.name: file for file in change.add})
-    return replace(
-        version,
-        number=number,
-        fresh_us=change.fresh_us,
-        safe_us=change.safe_us,
-        files=files,
-        late={**version.late, **{file.name: file for file in change.late}} if change.late else version.late,
-        batches={**version.batches, **change.batches} if change.batches else version.batches,
-        position=version.position if change.position is None else change.position,
-        published=now,
-    )
-
-
-def published(folder: Path) -> Version:
-    """The newest version of a table, as any process may ask for."""
-    return _replay(folder)[0]
-
-
-def published_files(folder: Path) -> list[str]:
-    """The files of the newest version, to be read by anything that reads Parquet."""
-    return [str(folder / DATA / name) for name in published(folder).files]
-
-
-def _replay(folder: Path) -> tuple[Version, int, int]:
-    """The state that checkpoint and journal tell, the journal's whole length, and its lines."""
-    version = Version()
-    state = folder / STATE
-    if state.exists():
-        body = _body(state.read_bytes())
-        if body is None:
-            raise EnvironmentProblem(f"{state} is damaged, so the table cannot be opened")
-        version = apply(Version(), _change(body), body["number"], body["published"])
-    journal = folder / JOURNAL
-    whole = lines = 0
-    if journal.exists():
-        with journal.open("rb") as file:
-            for raw in file:
-                body = _body(raw)
-                if body is None:
-                    break
-                whole += len(raw)
-                lines += 1
-                if body["number"] > version.number:
-                    version = apply(version, _change(body), body["number"], body["published"])
-    return version, whole, lines
-
-
-def _plain(change: Change) -> dict[str, Any]:
-    return {
-        "fresh_us": change.fresh_us,
-        "safe_us": change.safe_us,
-        "add": [asdict(file) for file in change.add],
-        "drop": list(change.drop),
-        "late": [asdict(file) for file in change.late],
-        "batches": dict(change.batches),
-        "position": change.position,
-    }
-
-
-def _whole(version: Version) -> dict[str, Any]:
-    """A version as the change that makes all of it."""
-    return _plain(
-        Change(
-            version.fresh_us,
-            version.safe_us,
-            list(version.files.values()),
-            (),
-            list(version.late.values()),
-            version.batches,
-            version.position,
-        )
-    )
-
-
-def _change(body: Mapping[str, Any]) -> Change:
-    return Change(
-        body["fresh_us"],
-        body["safe_us"],
-        [DataFile(**file) for file in body["add"]],
-        body["drop"],
-        [DataFile(**file) for file in body["late"]],
-        body["batches"],
-        body["position"],
-    )
-
-
-def _line(body: Mapping[str, Any]) -> bytes:
-    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
-    return b"%08x %s\n" % (zlib.crc32(text), text)
-
-
-def _body(line: bytes) -> dict[str, Any] | None:
-    """A line's content; None where it is not whole."""
-    if not line.endswith(b"\n") or len(line) < 10:
-        return None
-    text = line[9:-1]
-    try:
-        if int(line[:8], 16) != zlib.crc32(text):
-            return None
-        body: dict[str, Any] = json.loads(text)
-    except ValueError:
-        return None
-    return body
 
 
 def _sync_folder(folder: Path) -> None:

@@ -30,8 +30,9 @@ from engine.spark.failures import NodeFailed, reason_of
 from engine.spark.session import activate
 from engine.spark.stream_feeds import FUTURE_S, Arrival, Feed
 from engine.spark.stream_plans import KeptPlans, Make, collect_anew
-from engine.spark.stream_store import DATA, Change, TableStore, Version, between, times_us
+from engine.spark.stream_store import TableStore, between, times_us
 from engine.spark.stream_together import one_result, parts
+from engine.spark.stream_versions import DATA, Change, Version
 
 SMALL_BYTES = 8 * 2**20  # more than this is read by Spark itself, not handed to it
 

@@ -1,8 +1,6 @@
 """Atomic deliveries: a target keeps its old rows until all of a run went well, then changes in one step.
 
-Rows are written beside the target, into a hidden folder on the same file system. Committing swaps the two. A
-journal in the run's folder says how far the targets of a run have come, so that a killed run can be finished or
-undone by whoever comes next.
+Rows are written beside the target, into a hidden folder on the same file system. Committing swaps the two.
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ import bz2
 import contextlib
 import ctypes
 import errno
-import fcntl
 import gzip
 import importlib
 import json
@@ -37,8 +34,6 @@ from engine.spark.compile import writable
 from engine.spark.failures import reason_of
 from engine.spark.sorted_staging import SortedStage
 from engine.spark.tools import SparkTools
-
-JOURNAL = "targets.jsonl"
 
 
 class Delivery(Protocol):
@@ -361,7 +356,7 @@ class FileDelivery:
             final = self.staged / ready["final"]
             if not _is_inode(self.path, ready["inode"]):
                 _put_in_place(final, self.path, aside=self.staged / "old")
-            _sync(self.path.parent)
+            sync(self.path.parent)
         # Without `ready` it was done before, and only cleaning up was left.
         _remove(self.staged)
 
@@ -422,7 +417,7 @@ def _is_inode(path: Path, inode: Sequence[int]) -> bool:
     return [status.st_dev, status.st_ino] == list(inode)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Have a file or a folder on the disk itself before going on."""
     opened = os.open(path, os.O_RDONLY)
     try:
@@ -443,7 +438,7 @@ class _Syncing:
     def _run(self) -> None:
         try:
             for place in self._places:
-                _sync(place)
+                sync(place)
         except OSError as error:  # also where it was discarded meanwhile, and nobody waits
             self._error = error
 
@@ -521,104 +516,3 @@ def _is_full(error: BaseException) -> bool:
         return True
     text = f"{error} {reason_of(error)}"
     return "No space left on device" in text or "Disk quota exceeded" in text
-
-
-# ---------------------------------------------------------------- the journal
-
-
-class Journal:
-    """How far the targets of one run have come: staging, committing (from here on only forwards), committed.
-
-    It is locked while its run lives, so that nobody takes a living run for a killed one.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._file = (folder / JOURNAL).open("a", encoding="utf-8")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._file.close()
-            raise RunFailed(f"{folder}: another process is running in this folder") from None
-        if (folder / JOURNAL).read_bytes()[-1:] not in (b"", b"\n"):
-            self._file.write("\n")  # a kill has cut the last line off
-        _sync(folder)
-
-    def staging(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """These deliveries are about to be staged."""
-        self._add({"state": "staging", "deliveries": [dict(record) for record in records]})
-
-    def committing(self) -> None:
-        """All is staged and checked; from now on the targets change."""
-        self._add({"state": "committing"})
-
-    def committed(self, node: str) -> None:
-        """A target has changed. Who misses this line commits again, which does nothing: no disk is waited for."""
-        self._add({"state": "committed", "node": node}, durable=False)
-
-    def discarded(self) -> None:
-        """Nothing of this run is left but the old targets."""
-        self._add({"state": "discarded"})
-
-    def close(self) -> None:
-        """Let go of the run's folder."""
-        self._file.close()
-
-    def _add(self, entry: Mapping[str, Any], durable: bool = True) -> None:
-        self._file.write(json.dumps(entry) + "\n")
-        self._file.flush()
-        if durable:
-            os.fsync(self._file.fileno())
-
-
-def recover(folder: Path) -> str | None:
-    """Finish or undo what a killed run left half done.
-
-    Once a run has begun to commit, all its targets are brought forward; before that, what it staged is removed.
-    Gives the run's outcome, `done` or `failed`; None where the run is still alive.
-    """
-    file = folder / JOURNAL
-    if not file.exists():
-        return "failed"  # it did not come as far as its targets
-    try:
-        journal = Journal(folder)
-    except RunFailed:
-        return None
-    try:
-        entries = _entries(file)
-        states = {entry["state"] for entry in entries}
-        deliveries = [
-            from_record(record) for entry in entries if entry["state"] == "staging" for record in entry["deliveries"]
-        ]
-        if "discarded" in states:
-            return "failed"
-        if "committing" not in states:
-            for one in deliveries:
-                one.discard()
-            journal.discarded()
-            return "failed"
-        done = {entry["node"] for entry in entries if entry["state"] == "committed"}
-        for one in deliveries:
-            if one.node not in done:
-                one.commit()
-                journal.committed(one.node)
-        return "done"
-    finally:
-        journal.close()
-
-
-def is_committing(folder: Path) -> bool:
-    """Whether a run had begun to change its targets."""
-    file = folder / JOURNAL
-    return file.exists() and any(entry["state"] != "staging" for entry in _entries(file))
-
-
-def _entries(file: Path) -> list[dict[str, Any]]:
-    """The journal's lines; the last may have been cut off by the kill, and then was not yet true."""
-    entries = []
-    for line in file.read_text(encoding="utf-8").splitlines():
-        with contextlib.suppress(ValueError):
-            entry = json.loads(line)
-            if isinstance(entry, dict) and "state" in entry:
-                entries.append(entry)
-    return entries

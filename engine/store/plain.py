@@ -74,6 +74,11 @@ def content_hash(document: Document) -> str:
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
 
+def digest(*identity: Any) -> str:
+    """What a record is known by, however long the texts are that tell it apart."""
+    return hashlib.sha256(to_json(list(identity)).encode("ascii")).hexdigest()
+
+
 def escape(text: str) -> str:
     r"""Write each character that XML or a database cannot hold as `\u{1F}`; all else stays as it is."""
     return _UNHOLDABLE.sub(lambda found: f"\\u{{{ord(found[0]):X}}}", text)

@@ -20,7 +20,8 @@ from engine.model.physical import (
     SortMergeJoin,
     Work,
 )
-from engine.plan.apply import BEST, NONE, Applied, applied
+from engine.plan.apply import Applied, applied
+from engine.plan.choice import BEST, NONE
 from engine.plan.constraints import Constraints, constraints, implementations
 from engine.plan.costs import CostModel, MeasuredCosts, cost_model, cost_of, units
 from engine.plan.explain import as_dict

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 from engine.errors import BadInput
 from engine.store.plain import Document, check_plain, content_hash
 
+STORE_VERSION = 1  # of the tables that hold these records
+
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSchema:

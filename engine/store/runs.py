@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from engine.errors import BadInput, EnvironmentProblem, PapilioError
 from engine.events import Event, EventLog
 from engine.store.home import papilio_home
+from engine.store.peek import CannotPeek, list_runs, put_run
+from engine.store.records import RunRecord
 
 if TYPE_CHECKING:
     from engine.model.binding import Bound
@@ -49,10 +51,7 @@ def find_run(name: str, url: str | None = None) -> Path:
     for folder in (path, papilio_home() / "runs" / name):
         if (folder / LOG).is_file():
             return folder.resolve()
-    from engine.store.store import MetadataStore  # takes longer to load than all that came before
-
-    with MetadataStore(url) as store:
-        runs = store.list_runs()
+    runs = kept_runs(url)
     found = runs[:1] if name == "last" else [record for record in runs if record.run.startswith(name)]
     exact = [record for record in found if record.run == name] or found
     if len(exact) > 1:
@@ -63,6 +62,30 @@ def find_run(name: str, url: str | None = None) -> Path:
     if not (folder / LOG).is_file():
         raise BadInput(f"{name}: the log of that run is gone: {folder / LOG}")
     return folder
+
+
+def kept_runs(
+    url: str | None = None, *, workflow: str | None = None, status: str | None = None, limit: int | None = None
+) -> list[RunRecord]:
+    """The runs that the store knows, newest first."""
+    with contextlib.suppress(CannotPeek):
+        return list_runs(url, workflow, status, limit)
+    from engine.store.store import MetadataStore
+
+    with MetadataStore(url) as store:
+        return store.list_runs(workflow, status, limit)
+
+
+def keep_run(record: RunRecord, url: str | None = None) -> None:
+    """Write a run down. A store that cannot be written must not stop it."""
+    with contextlib.suppress(PapilioError):
+        try:
+            put_run(url, record)
+        except CannotPeek:
+            from engine.store.store import MetadataStore
+
+            with MetadataStore(url) as store:
+                store.put_run(record)
 
 
 def also_to(events: str, cleanup: contextlib.ExitStack) -> Callable[[Event], None]:
@@ -89,7 +112,6 @@ def last_refreshes(bound: Bound, url: str | None = None) -> dict[str, float | No
     In seconds since 1970; None where no run is known. A store that fails only costs knowledge.
     """
     from engine.model.operator import Target
-    from engine.store.store import MetadataStore
 
     place = bound.place()
     wanted: dict[str, list[str]] = {}
@@ -99,9 +121,9 @@ def last_refreshes(bound: Bound, url: str | None = None) -> dict[str, float | No
             found[node] = None
             with contextlib.suppress(Exception):  # a target that cannot be named was never loaded
                 wanted.setdefault(operator.identity(place), []).append(node)
-    with contextlib.suppress(PapilioError), MetadataStore(url) as store:
+    with contextlib.suppress(PapilioError):
         for limit in (NEWEST, REMEMBERED):  # most often it is among the newest, and reading all of them takes a while
-            for record in store.list_runs(status="done", limit=limit) if wanted else ():
+            for record in kept_runs(url, status="done", limit=limit) if wanted else ():
                 for target in record.summary.get("targets", {}).values():
                     for node in wanted.pop(target.get("path"), ()):
                         found[node] = record.started.timestamp()

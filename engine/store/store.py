@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import hashlib
 import os
 import random
 import sqlite3
@@ -38,9 +37,10 @@ from engine.errors import BadInput, EnvironmentProblem
 from engine.store import tables
 from engine.store.home import default_store
 from engine.store.home import papilio_home as papilio_home
-from engine.store.plain import Document, check_plain, content_hash, to_json
+from engine.store.plain import Document, check_plain, content_hash, digest, to_json
 from engine.store.records import (
     KINDS,
+    STORE_VERSION,
     OperatorSpecification,
     PlanRecord,
     Record,
@@ -218,13 +218,13 @@ class MetadataStore:
     def list_versions(self, name: str) -> list[WorkflowInfo]:
         """Every version of a workflow, oldest first; empty where there is none."""
         table = tables.workflows
-        query = _info_query().where(table.c.name_key == _digest(name)).order_by(table.c.version)
+        query = _info_query().where(table.c.name_key == digest(name)).order_by(table.c.version)
         with self._reading() as connection:
             return [WorkflowInfo(**row) for row in connection.execute(query).mappings()]
 
     def delete_workflow(self, name: str) -> int:
         """Forget a workflow; gives how many versions it had."""
-        return self._delete(WorkflowVersion, tables.workflows.c.name_key == _digest(name))
+        return self._delete(WorkflowVersion, tables.workflows.c.name_key == digest(name))
 
     # Plans
 
@@ -267,7 +267,7 @@ class MetadataStore:
 
     def delete_run(self, run: str) -> bool:
         """Forget a run; false where it was not known."""
-        return self._delete(RunRecord, tables.runs.c.key == _digest(run)) > 0
+        return self._delete(RunRecord, tables.runs.c.key == digest(run)) > 0
 
     # Everything at once, for export and import
 
@@ -327,18 +327,18 @@ class MetadataStore:
             if versions:  # another process was first
                 self._check_version(versions)
             else:
-                connection.execute(insert(tables.store), {"version": tables.STORE_VERSION})
+                connection.execute(insert(tables.store), {"version": STORE_VERSION})
 
         self._write(make)
 
     def _check_version(self, versions: Iterable[int]) -> None:
         newest = max(versions, default=0)
-        if newest < tables.STORE_VERSION:
+        if newest < STORE_VERSION:
             raise BadInput(f"{self.place}: not a Papilio store: its version is missing.")
-        if newest > tables.STORE_VERSION:
+        if newest > STORE_VERSION:
             raise BadInput(
                 f"{self.place}: this store was made by a newer Papilio (store version {newest}, "
-                f"this one knows {tables.STORE_VERSION}). Update Papilio, or name another store."
+                f"this one knows {STORE_VERSION}). Update Papilio, or name another store."
             )
 
     @contextmanager
@@ -375,7 +375,7 @@ class MetadataStore:
 
     def _get(self, kind: type[_R], *identity: Any) -> _R | None:
         with self._reading() as connection:
-            return self._find(connection, kind, _digest(*identity))
+            return self._find(connection, kind, digest(*identity))
 
     def _find(self, connection: Connection, kind: type[_R], key: str) -> _R | None:
         table, _ = tables.HOMES[kind]
@@ -394,7 +394,7 @@ class MetadataStore:
 
     def _workflow(self, connection: Connection, name: str, version: int | None) -> WorkflowVersion | None:
         table = tables.workflows
-        query = select(*_columns(WorkflowVersion)).where(table.c.name_key == _digest(name))
+        query = select(*_columns(WorkflowVersion)).where(table.c.name_key == digest(name))
         if version is not None:
             query = query.where(table.c.version == version)
         row = connection.execute(query.order_by(table.c.version.desc()).limit(1)).mappings().first()
@@ -544,13 +544,9 @@ def _prepare_sqlite(engine: Any, busy_timeout_s: float) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
 
-def _digest(*identity: Any) -> str:
-    return hashlib.sha256(to_json(list(identity)).encode("ascii")).hexdigest()
-
-
 def _key(record: Record) -> str:
     _, identity = tables.HOMES[type(record)]
-    return _digest(*(getattr(record, field) for field in identity))
+    return digest(*(getattr(record, field) for field in identity))
 
 
 def _same(one: Record, other: Record) -> bool:
@@ -560,7 +556,7 @@ def _same(one: Record, other: Record) -> bool:
 def _row(record: Record) -> dict[str, Any]:
     row = {"key": _key(record)} | {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
     if isinstance(record, WorkflowVersion):
-        row["name_key"] = _digest(record.name)
+        row["name_key"] = digest(record.name)
     return row
 
 

@@ -19,8 +19,6 @@ from engine.store.records import (
     time_to_text,
 )
 
-STORE_VERSION = 1
-
 
 class ExactText(TypeDecorator[str]):
     """Text of any characters, even those a database refuses."""

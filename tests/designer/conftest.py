@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,9 @@ from designer.document.document import Document
 from designer.session.settings import Settings
 from designer.theme.theme import themes
 from designer.window.window import MainWindow
+from engine.experiments.scheduling import archetype
+from engine.schedule.costs import SimulationSettings
+from engine.simulation import launch_simulated
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -74,6 +79,22 @@ def window(qapp: QApplication, tmp_path: Path) -> Iterator[MainWindow]:
     made.deleteLater()
     for _ in range(3):  # what is deleted may delete others
         QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Logs of Fig. 1 under three policies, simulated."""
+    folder = tmp_path_factory.mktemp("runs")
+    bound = archetype("butterfly", 0.1)
+    for policy in ("rr", "mc", "mm"):
+        store = f"sqlite:///{folder}/store.db"
+        launch_simulated(bound, SimulationSettings(policy=policy), folder=folder / policy, store=store)
+    return {policy: folder / policy / "events.jsonl" for policy in ("rr", "mc", "mm")}
+
+
+def logged(log: Path, kind: str) -> list[dict[str, Any]]:
+    """The events of a kind, read plainly."""
+    return [event for event in map(json.loads, log.read_text().splitlines()) if event["event"] == kind]
 
 
 class Hand:
@@ -144,3 +165,24 @@ def opened(window: MainWindow, document: Document) -> Hand:
     view.setFocus()
     QApplication.processEvents()
     return Hand(view)
+
+
+def edges(hand: Hand) -> set[str]:
+    """The edges of a canvas, as its file has them."""
+    return {f"{edge.from_} {edge.to}" for edge in hand.view.editor.document.workflow.edges}
+
+
+def steps(hand: Hand) -> int:
+    """How many steps can be undone."""
+    return hand.view.editor.stack.index()
+
+
+def undo_gives_back(hand: Hand, before: dict[str, object]) -> None:
+    """Undo once; everything is as it was."""
+    hand.view.editor.stack.undo()
+    assert hand.view.editor.document.workflow.document() == before
+
+
+def state(hand: Hand) -> dict[str, object]:
+    """The workflow as it would be saved."""
+    return hand.view.editor.document.workflow.document()

@@ -20,15 +20,8 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from engine.model.checks import check_texts
-from engine.model.operator import (
-    BuildInputs,
-    Inputs,
-    Meaning,
-    Operator,
-    Place,
-    Source,
-    port_frame,
-)
+from engine.model.meanings import Meaning
+from engine.model.operator import BuildInputs, Inputs, Operator, Place, Source, port_frame
 from engine.model.types import UNKNOWN
 from engine.operators import catalogue
 from engine.spark.backend import Connected, backend_of

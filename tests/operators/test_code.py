@@ -10,7 +10,8 @@ import duckdb
 import pytest
 from pydantic import ValidationError
 
-from engine.model.operator import Inputs, Meaning
+from engine.model.meanings import Meaning
+from engine.model.operator import Inputs
 from engine.operators.code import read_query
 from engine.spark.script import ScriptTools, indented_code
 from tests.operators.harness import by_key, findings, make, run

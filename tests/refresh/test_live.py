@@ -15,19 +15,22 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
+from engine.control import send_to
 from engine.errors import RunFailed
-from engine.events import EventLog, LogReader, Remark, TableStaleness, UpdateFinished, UpdateStarted
+from engine.events import Event, EventLog, LogReader, Remark, RunPaused, TableStaleness, UpdateFinished, UpdateStarted
 from engine.model.binding import bind
 from engine.model.file import load
 from engine.operators import catalogue
-from engine.refresh.live.launch import learnt_of
+from engine.refresh.live.launch import StreamSettings, launch_stream, learnt_of
 from engine.refresh.live.warehouse import LiveSettings, LiveWarehouse
 from engine.refresh.scheduler import Settings
-from engine.spark.stream_store import LATE, published, published_files
+from engine.spark.session import SparkSettings, lent
+from engine.spark.stream_versions import LATE, published, published_files
 from tests.end_to_end.helpers import ROOT, WORKFLOWS, answer, environment_for, papilio_here
 from tests.spark.streaming import FILE, SCRATCH, TOGETHER, TOGETHER_SCRATCH, sorted_rows
 
@@ -237,7 +240,87 @@ def test_an_update_that_fails_for_good_stops_the_warehouse_and_is_told(spark, tm
         until(lambda: warehouse.stopping)
 
 
+FAST = """
+papilio: 1
+name: quick
+nodes:
+  ticks: {operator: generator_stream, settings: {period_s: 0.1, rows_per_s: 10, columns: {n: id % 5}}}
+  all: {operator: copy}
+  tick: {operator: stream_table, settings: {path: out/tick, time_column: ts, partition_s: 60}}
+edges:
+- {from: ticks, to: all}
+- {from: all, to: tick}
+"""
+
+
+def told_status(run: Path) -> tuple[str, str]:
+    """What `papilio watch` and `papilio history` say of the run of a folder."""
+    watched = answer(papilio_here("watch", run, "--json", home=run.parent))["status"]
+    listed = answer(papilio_here("history", "--json", home=run.parent))
+    return watched, next(one["status"] for one in listed if one["folder"] == str(run.resolve()))
+
+
+@pytest.mark.slow
+def test_a_live_run_holds_its_folder_and_is_paused_stepped_resumed_and_stopped_from_outside(
+    spark, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PAPILIO_HOME", str(tmp_path))
+    monkeypatch.setenv("PAPILIO_STORE", "")
+    file, run = tmp_path / "quick.butterfly.yaml", tmp_path / "run"
+    file.write_text(FAST)
+    settings = StreamSettings(
+        LiveSettings(Settings(tracks=1), 60.0), SparkSettings(spark.sparkContext.master), folder=run
+    )
+    events: list[Event] = []
+    summary: dict[str, Any] = {}
+    bound = bind(load(file), catalogue())
+
+    def count(kind: type[Event]) -> int:
+        return sum(isinstance(event, kind) for event in events)
+
+    with lent(spark):
+        thread = threading.Thread(target=lambda: summary.update(launch_stream(bound, settings, listener=events.append)))
+        thread.start()
+        try:
+            until(lambda: count(UpdateFinished) > 1)
+            assert told_status(run) == ("running", "running")
+            send_to(run, "pause")
+            until(lambda: count(RunPaused) and not count(UpdateStarted) - count(UpdateFinished))
+            before = count(UpdateStarted)
+            time.sleep(0.3)
+            assert count(UpdateStarted) == before, "data arrive, and wait"
+            assert told_status(run) == ("paused", "running")
+            send_to(run, "step")
+            until(lambda: count(UpdateFinished) == before + 1)
+            send_to(run, "resume")
+            until(lambda: count(UpdateFinished) > before + 2)
+        finally:
+            if thread.is_alive():
+                send_to(run, "cancel")
+            thread.join(60)
+    assert summary["status"] == "done"
+    assert summary["seconds"] < 50
+    assert told_status(run) == ("done", "done")
+
+
 # ---------------------------------------------------------------- in a process of its own
+
+
+@pytest.mark.slow
+def test_a_killed_run_is_interrupted_and_one_that_goes_on_is_not(tmp_path):
+    file, run = tmp_path / "quick.butterfly.yaml", tmp_path / "run"
+    file.write_text(FAST)
+    process = started(file, tmp_path, "--run-dir", str(run))
+    try:
+        until(lambda: version(tmp_path, "tick") > 2, 120)
+        assert told_status(run) == ("running", "running")
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    assert told_status(run) == ("interrupted", "interrupted")
+    listed = papilio_here("history", "--status", "interrupted", "--json", home=tmp_path)
+    assert [one["folder"] for one in answer(listed)] == [str(run)]
+    assert answer(papilio_here("history", "--status", "running", "--json", home=tmp_path)) == []
 
 
 def started(file: Path, home: Path, *options: str) -> subprocess.Popen:

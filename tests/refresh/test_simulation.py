@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,7 +14,10 @@ from click.testing import CliRunner
 from engine.cli import papilio
 from engine.errors import BadInput
 from engine.events import LogReader, RunFinished, RunStarted, TableStaleness, UpdateFinished, UpdateStarted
+from engine.refresh.model import TableSpec, Warehouse
 from engine.refresh.partition import tracks_named
+from engine.refresh.scheduler import Settings
+from engine.refresh.simulator import Arrived, Cost, Observer, Stream, World, simulate
 from engine.store import MetadataStore
 from workflows import __file__ as shipped
 
@@ -227,3 +231,47 @@ def test_a_package_announces_a_way_to_share_tracks_by_its_entry_point(tmp_path: 
     (info / "entry_points.txt").write_text("[papilio.tracks]\nannounced = papilio_announced:LastTrackOnly\n")
     monkeypatch.syspath_prepend(tmp_path)
     assert tracks_named("announced").title == "The last track only"
+
+
+# ---------------------------------------------------------------- what arrives
+
+
+def arrivals(world: World, until_s: float) -> list[tuple[float, str, float]]:
+    found: list[tuple[float, str, float]] = []
+    observer = Observer(arrived=lambda now, table, upto: found.append((now, table, upto)))
+    simulate(world, Settings(tracks=2), events=10**9, until_s=until_s, observer=observer)
+    return found
+
+
+def test_batches_come_in_the_order_of_their_times_however_many_streams_there_are() -> None:
+    chance = Random(3)
+    streams = {
+        f"t{number}": Stream(chance.choice((1.0, 2.5, 10.0)), chance.choice((0.0, 1.0, 7.25, chance.uniform(0, 30))))
+        for number in range(60)
+    }
+    specs = [TableSpec(name, (), 1.0, stream.period_s) for name, stream in streams.items()]
+    world = World(Warehouse(specs), streams, dict.fromkeys(streams, Cost(0.001, 0.0)))
+    expected = [
+        (stream.first_s + batch * stream.period_s, name)
+        for name, stream in streams.items()
+        for batch in range(round(40 / stream.period_s) + 1)
+        if stream.first_s + batch * stream.period_s <= 40
+    ]
+    found = arrivals(world, 40.0)
+    assert sorted((round(now, 6), table) for now, table, _ in found) == sorted(
+        (round(at, 6), name) for at, name in expected
+    )
+    assert [now for now, _, _ in found] == sorted(now for now, _, _ in found)
+    assert all(upto == now for now, _, upto in found)
+
+
+def test_batches_that_really_came_come_again_when_they_did_beside_those_of_streams() -> None:
+    specs = [TableSpec("one", (), 1.0, 1.0), TableSpec("two", (), 1.0, 5.0)]
+    came = (Arrived(4.5, "two", 4.0), Arrived(0.25, "two", 0.2))
+    costs = {"one": Cost(0.01, 0.0), "two": Cost(0.01, 0.0)}
+    world = World(Warehouse(specs), {"one": Stream(2.0, 1.0)}, costs, arrived=came)
+    assert arrivals(world, 6.0) == [
+        (0.25, "two", 0.2), (1.0, "one", 1.0), (3.0, "one", 3.0), (4.5, "two", 4.0), (5.0, "one", 5.0)
+    ]  # fmt: skip
+    alone = World(Warehouse(specs), {}, costs, arrived=came)
+    assert simulate(alone, Settings(tracks=1), events=10**9).events == 4, "and it ends when nothing is left"

@@ -14,10 +14,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from engine.spark import journal as journals
 from engine.spark import targets
-from engine.spark.targets import FileDelivery, Journal, recover
+from engine.spark.journal import Journal, recover
+from engine.spark.targets import FileDelivery
 
-WATCHED = (targets.__file__, shutil.__file__)
+WATCHED = (targets.__file__, journals.__file__, shutil.__file__)
 
 
 def deliveries(folder: Path) -> list[FileDelivery]:

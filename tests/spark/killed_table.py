@@ -13,8 +13,9 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from engine.spark import stream_store
-from engine.spark.stream_store import DATA, LATE, Change, TableStore, published
+from engine.spark import stream_store, stream_versions
+from engine.spark.stream_store import TableStore
+from engine.spark.stream_versions import DATA, LATE, Change, published
 from tests.spark.killed import in_child
 
 BATCHES, ROWS = 4, 4
@@ -78,7 +79,7 @@ def main() -> None:
     while died:
         folder = base / "table"
         shutil.rmtree(folder, ignore_errors=True)
-        died = in_child(lambda folder=folder: load(folder), line, (stream_store.__file__,))
+        died = in_child(lambda folder=folder: load(folder), line, (stream_store.__file__, stream_versions.__file__))
         check(folder, line)
         load(folder)  # a restart goes on where it was
         check(folder, line)

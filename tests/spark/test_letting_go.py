@@ -26,6 +26,11 @@ def no_collector():
     gc.enable()
 
 
+def made():
+    """One that nobody holds but itself."""
+    return weakref.ref(StandIn())
+
+
 def gone(one, seconds=20.0):
     deadline = time.monotonic() + seconds
     while one() is not None and time.monotonic() < deadline:
@@ -35,10 +40,11 @@ def gone(one, seconds=20.0):
 
 @pytest.mark.usefixtures("no_collector")
 def test_what_is_made_meanwhile_goes_and_what_was_there_is_not_looked_at():
-    before = weakref.ref(StandIn())
+    before = made()
     with letting_go(0.02):
         assert gc.get_freeze_count() > 0
-        assert gone(weakref.ref(StandIn()))
+        meanwhile = made()
+        assert gone(meanwhile)
         assert before() is not None
     assert gc.get_freeze_count() == 0
     gc.collect()

@@ -9,7 +9,8 @@ import pytest
 from pyarrow import orc, parquet
 
 from engine.model.operator import Place
-from engine.operators.file_sources import CsvSource, OrcSource, ParquetSource
+from engine.operators.file_sources import OrcSource, ParquetSource
+from engine.operators.line_sources import CsvSource
 from engine.spark.slices import slices_of, write_packs
 
 TABLE = pa.table({"n": range(30_000), "text": ["x" * 20] * 30_000})

@@ -12,7 +12,8 @@ from pyarrow import parquet
 
 from engine.model.operator import Place
 from engine.spark.stream_feeds import PostgresqlFeed, feed_of
-from engine.spark.stream_store import Change, TableStore
+from engine.spark.stream_store import TableStore
+from engine.spark.stream_versions import Change
 from tests.operators.harness import make
 
 NOW = time.time()

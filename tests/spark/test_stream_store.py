@@ -11,7 +11,8 @@ import pytest
 
 from engine.errors import EnvironmentProblem
 from engine.spark import stream_store
-from engine.spark.stream_store import JOURNAL, Change, TableStore, published, published_files
+from engine.spark.stream_store import TableStore
+from engine.spark.stream_versions import JOURNAL, Change, published, published_files
 
 HERE = Path(__file__).parent
 SECOND = 1_000_000

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from datetime import date, datetime
 from decimal import Decimal
@@ -19,8 +20,9 @@ import pytest
 from engine.errors import BadInput, EnvironmentProblem, RunFailed
 from engine.model.operator import Place
 from engine.spark import targets
+from engine.spark.journal import JOURNAL, Journal, recover
 from engine.spark.script import Code, ScriptTools, frame, source
-from engine.spark.targets import JOURNAL, Journal, delivery, from_record, recover
+from engine.spark.targets import delivery, from_record
 from tests.operators.harness import by_key, make
 
 ROOT = Path(__file__).parent.parent.parent
@@ -311,7 +313,7 @@ def staged_by_hand(folder: Path, run: str):
 
 def test_all_of_it_is_on_the_disk_before_the_commit_also_what_a_killed_run_had_staged(tmp_path, monkeypatch):
     synced = []
-    monkeypatch.setattr(targets, "_sync", lambda path: (time.sleep(0.02), synced.append(path.name)))
+    monkeypatch.setattr(targets, "sync", lambda path: (time.sleep(0.02), synced.append(path.name)))
     made = staged_by_hand(tmp_path, "r1")
     made.check()
     assert synced == ["part-0.parquet", "rows", "ready", made.staged.name]
@@ -321,7 +323,7 @@ def test_a_disk_that_turns_out_full_when_rows_reach_it_stops_the_run_before_the_
     def full(path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(targets, "_sync", full)
+    monkeypatch.setattr(targets, "sync", full)
     with pytest.raises(EnvironmentProblem, match="the disk is full: there is no room for"):
         staged_by_hand(tmp_path, "r1").check()
     assert not (tmp_path / "t").exists()
@@ -330,10 +332,18 @@ def test_a_disk_that_turns_out_full_when_rows_reach_it_stops_the_run_before_the_
 # ---------------------------------------------------------------- the journal
 
 
+@pytest.fixture
+def in_memory():
+    """A folder in memory where there can be one: what dies here is a process, and a disk takes long over each sync."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        yield Path(folder)
+
+
 @pytest.mark.parametrize("how", ["exchange", "rename"])
-def test_a_kill_at_any_line_leaves_all_old_or_all_new(tmp_path, how):
+def test_a_kill_at_any_line_leaves_all_old_or_all_new(in_memory, how):
     killed = subprocess.run(
-        [sys.executable, Path(__file__).with_name("killed.py"), tmp_path, how],
+        [sys.executable, Path(__file__).with_name("killed.py"), in_memory, how],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,

@@ -205,6 +205,8 @@ def test_history_lists_runs_newest_first(papilio: Papilio) -> None:
     assert [run["run"] for run in json.loads(papilio("history", "--workflow", "other", "--json")[1])] == ["run-0002"]
     assert [run["run"] for run in json.loads(papilio("history", "--status", "failed", "--json")[1])] == ["run-0001"]
     assert [run["run"] for run in json.loads(papilio("history", "--limit", "1", "--json")[1])] == ["run-0003"]
+    assert [run["status"] for run in found] == ["interrupted", "done", "failed"], "nobody holds its folder any more"
+    assert json.loads(papilio("history", "--status", "running", "--json")[1]) == []
     assert papilio("history", "--workflow", "none")[1] == "No such run.\n"
     table = papilio("history")[1]
     assert table.index("run-0003") < table.index("run-0001")

@@ -27,7 +27,7 @@ from engine.model import functions
 from engine.model.expression_words import ExpressionError
 from engine.model.expressions import parse
 from engine.model.inference import infer
-from engine.model.operator import Meaning
+from engine.model.meanings import Meaning
 
 _TOKENS = re.compile(
     r"(?P<string>'(?:[^'\\]|\\.)*'?|\"(?:[^\"\\]|\\.)*\"?)|(?P<quoted>`[^`]*`?)|(?P<number>\b\d+(?:\.\d+)?\b)"

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from engine.control import RunControl, driven
 from engine.errors import BadInput, RunCancelled
 from engine.events import Event, EventLog, RunFinished, SparkReady
 from engine.model.binding import Bound
@@ -56,7 +57,9 @@ def launch_stream(
     run_id = new_run_id(started)
     folder = run_folder(settings.folder, run_id)
     live = replace(settings.live, learnt={**learnt_of(bound.name, store), **settings.live.learnt})
+    control = RunControl()
     with contextlib.ExitStack() as cleanup:
+        cleanup.enter_context(driven(folder, control))  # before its log is there: whoever sees it sees it run
         log = EventLog(folder / "events.jsonl", listener)
         cleanup.callback(log.close)
         if events:
@@ -73,8 +76,8 @@ def launch_stream(
             cleanup.callback(close_session, spark)
             seconds = time.monotonic() - began
             log.add(SparkReady(version=spark.version, master=settings.spark.master, seconds=seconds))
-            running = LiveWarehouse(bound, live, spark, log, secrets=os.environ, reopen=reopen)
-            with _stopped_by_signals(running):
+            running = LiveWarehouse(bound, live, spark, log, secrets=os.environ, reopen=reopen, control=control)
+            with _stopped(running, control):
                 summary |= running.run()
             status = "cancelled" if running.aborted else "done"
         except BaseException as error:
@@ -137,18 +140,21 @@ def _unusable(home: Path) -> str | None:
 
 
 @contextlib.contextmanager
-def _stopped_by_signals(running: LiveWarehouse) -> Iterator[None]:
-    """Ctrl-C stops after the jobs that run, a second one at once; a termination is like the first."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def _stopped(running: LiveWarehouse, control: RunControl) -> Iterator[None]:
+    """Ctrl-C and `cancel` stop after the jobs that run, a second one at once; a termination is like the first."""
 
-    def heard(_: int, __: Any) -> None:
+    def heard(*_: Any) -> None:
         if running.stopping:
             running.abort()
         else:
             running.stop()
 
+    control.on_cancel = heard
+    if control.cancelled.is_set():  # while Spark was started
+        running.stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield

@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from engine.control import RunControl
 from engine.errors import BadInput, PapilioError, RunFailed
 from engine.events import EventLog, Remark, RowsRefused, TableStaleness, UpdateFinished, UpdateStarted
 from engine.model.binding import Bound
@@ -27,11 +28,13 @@ from engine.refresh.jobs import Job
 from engine.refresh.live.clock import Clock
 from engine.refresh.report import bounds_report, tables_report, weighted_staleness
 from engine.refresh.scheduler import Scheduler, Settings
+from engine.refresh.simulator import Observer
 from engine.spark.failures import NodeFailed, reason_of
 from engine.spark.letting_go import letting_go
 from engine.spark.stream_feeds import Arrival, Feed, feed_of
-from engine.spark.stream_store import RecentRows, TableStore, Version
+from engine.spark.stream_store import RecentRows, TableStore
 from engine.spark.stream_update import Updated, Updater, start_track
+from engine.spark.stream_versions import Version
 
 LONGEST_WAIT_S = 0.05  # so long at most until the streams are looked at again
 RETRIES = 3  # of a failing update, before the warehouse stops
@@ -76,6 +79,8 @@ class LiveWarehouse:
         secrets: Mapping[str, str] | None = None,
         reopen: Callable[[], Bound] | None = None,
         clock: Callable[[], float] | None = None,
+        control: RunControl | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.settings = settings
         self.spark = spark
@@ -83,6 +88,8 @@ class LiveWarehouse:
         self.secrets = secrets or {}
         self.reopen = reopen
         self.clock = clock or Clock()
+        self.control = control or RunControl()
+        self.watch = observer or Observer()
         self.plans: dict[str, TablePlan] = {plan.name: plan for plan in tables_of(bound)}
         self.recent = RecentRows()
         self.stores: dict[str, TableStore] = {}
@@ -149,6 +156,9 @@ class LiveWarehouse:
             warehouse, self.settings.schedule, now=now, freshness=fresh, learnt=self.settings.learnt
         )
         self._catch_up(now)
+        self.control.drive(self.control.pace, self.log.add, self.clock)
+        if self.watch.began is not None:
+            self.watch.began(now, self.scheduler)
         for number in range(self.settings.schedule.tracks):
             tasks: queue.Queue[_Task | None] = queue.Queue()
             self.tracks.append(tasks)
@@ -210,8 +220,7 @@ class LiveWarehouse:
             if not self.stopping:
                 self._look_at_file(now)
                 self._arrivals(now)
-                for job in self.scheduler.start(now):
-                    self._begin(job, now)
+                self._decide(now)
             try:
                 task = self.done.get(timeout=self._pause(now))
             except queue.Empty:
@@ -222,6 +231,21 @@ class LiveWarehouse:
             if self.aborted:
                 break
         self.scheduler.account(self.clock())
+
+    def _decide(self, now: float) -> None:
+        """Begin what comes next, unless it is paused: then data arrive and wait, and each step is one decision."""
+        control = self.control
+        if control.asked:
+            control.take([load.table for job in self.scheduler.running for load in job.loads])
+        if control.pace.held:
+            if not self.running:
+                control.still()
+            return
+        jobs = self.scheduler.start(now)
+        for job in jobs:
+            self._begin(job, now)
+        if jobs:
+            control.pace.decided()
 
     def _pause(self, now: float) -> float:
         looks = [feed.next_look - now for feed in self.feeds.values()]
@@ -237,6 +261,8 @@ class LiveWarehouse:
                 self.waiting[name].append(arrival)
                 upto = table.available if arrival.upto_us is None else arrival.upto_us / MICROS
                 self.scheduler.arrive(name, upto, now)
+                if self.watch.arrived is not None:
+                    self.watch.arrived(now, name, upto)
                 if arrival.safe_us is not None:
                     self.scheduler.punctuate(name, arrival.safe_us / MICROS, now)
 
@@ -264,6 +290,8 @@ class LiveWarehouse:
                 time=now, job=job.number, track=job.track, tables=list(job.tables), expected_s=round(job.expected_s, 4)
             )
         )
+        if self.watch.started is not None:
+            self.watch.started(now, job)
         self.running += 1
         self.tracks[job.track].put(_Task(job, arrivals, self.updater))
 
@@ -325,6 +353,8 @@ class LiveWarehouse:
         self.scheduler.finish(job, now, failed=error is not None, cold=bool(cold))
         if error is None:
             self._warm.update(cold)
+            if self.watch.finished is not None:
+                self.watch.finished(now, job)
         self.rows += task.rows
         self.log.add(
             UpdateFinished(
