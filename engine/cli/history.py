@@ -67,7 +67,10 @@ def _print_table(runs: list[RunRecord]) -> None:
     from rich.text import Text
 
     styles = {"done": "green", "failed": "red", "cancelled": "yellow", INTERRUPTED: "red"}
-    table = Table("Run", "Workflow", "Status", "Seconds", "Policy", "When")
+    table = Table("Run", "Workflow", "Status", "Seconds", "Policy", "When", box=None, pad_edge=False)
+    table.columns[0].no_wrap = True  # it is what other commands are given
+    table.columns[2].no_wrap = True
+    table.columns[5].min_width = 10  # the date, with the time below it
     table.columns[3].justify = "right"
     for run in runs:
         seconds = "" if run.seconds is None else f"{run.seconds:.1f}"

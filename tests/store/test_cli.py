@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,17 @@ def test_history_lists_runs_newest_first(papilio: Papilio) -> None:
     assert table.index("run-0003") < table.index("run-0001")
     for cell in ("failed", "mm / fused", "2.5", "orders"):
         assert cell in table
+
+
+def test_a_narrow_terminal_shows_whole_ids_of_runs(papilio: Papilio, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    run = replace(a_run(1, status="simulated"), run="20261118-001328-84e1ff", policy="mm", granularity="operator")
+    with MetadataStore() as store:
+        store.put_run(run)
+    table = papilio("history")[1]
+    for cell in (run.run, run.status, f"{run.started.astimezone():%Y-%m-%d}"):
+        assert cell in table
+    assert max(map(len, table.splitlines())) <= 80
 
 
 def test_the_program_itself_ends_with_the_code(tmp_path: Path) -> None:
