@@ -21,7 +21,7 @@ SPARK_HOME = Path(pyspark.__file__).resolve().parent
 SPARK_FILES = Path(resources.__file__).resolve().parent / "spark"
 
 # Shuffles took less of two cores than with the default collector, for more memory; it starts as fast.
-# Hadoop starts a `chmod` for every file and folder it makes; with VFORK that takes half as long.
+# In executors, Hadoop starts a `chmod` for every file and folder it makes; with VFORK that takes half as long.
 JVM_OPTIONS = ("-XX:+UseParallelGC", "-Djdk.lang.Process.launchMechanism=VFORK")
 
 

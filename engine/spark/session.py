@@ -41,6 +41,7 @@ from engine.spark.archive import (
 )
 from engine.spark.connect import close_connected, is_connected, open_connected
 from engine.spark.java import Java, cache_folder, find_java
+from engine.spark.local_files import use_local_files
 from engine.spark.processes import JVM_OPTIONS, LAST_LINES, SPARK_FILES, spark_command, spark_environment
 
 LEAST_DRIVER_MEMORY_MB = 512
@@ -408,6 +409,8 @@ def _connect(jvm: _Jvm, master: str) -> SparkSession:
             try:
                 session = SparkSession.builder.getOrCreate()
                 _remember_classes(session._jvm)
+                with contextlib.suppress(Py4JError):  # another Hadoop may not take them; it is only slower then
+                    use_local_files(session)
                 return session
             except (Py4JError, PySparkException, OSError) as error:
                 if jvm.process.poll() is not None:
