@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from designer.document.analysis import Analysis, analyse
-from designer.document.document import Document
-from designer.document.layout import positions
 from engine.errors import PapilioError
-from engine.operators import catalogue
+
+if TYPE_CHECKING:
+    from designer.document.analysis import Analysis
+    from designer.document.document import Document
 
 
 def write_picture(document: Document, analysis: Analysis, picture: Path) -> None:
@@ -18,6 +21,7 @@ def write_picture(document: Document, analysis: Analysis, picture: Path) -> None
     from designer.canvas.arrange import arrange, place_missing
     from designer.canvas.picture import save_picture
     from designer.canvas.scene import CanvasScene
+    from designer.document.layout import positions
     from designer.theme.theme import themes
 
     themes().start("light")
@@ -32,6 +36,12 @@ def write_picture(document: Document, analysis: Analysis, picture: Path) -> None
 def main(arguments: Sequence[str]) -> int:
     """Draw; return the exit code. What is wrong with the file is told before Qt can say anything."""
     file, picture = map(Path, arguments)
+    gc.disable()  # this process draws one picture and ends: what could go meanwhile is not worth being looked for
+    atexit.register(gc.freeze)
+    from designer.document.analysis import analyse
+    from designer.document.document import Document
+    from engine.operators import catalogue
+
     try:
         document = Document.open(file, catalogue())
         analysis = analyse(document)

@@ -6,7 +6,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,6 +48,8 @@ def write_picture(svg: str, picture: Path) -> None:
 
         write_text(picture, svg)
         return
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix=".papilio-", dir=picture.parent) as folder:
         drawn = Path(folder) / "picture.svg"
         drawn.write_text(svg, encoding="utf-8")

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
@@ -42,13 +43,14 @@ class Event:
         return hash((type(self), *vars(self).values()))
 
     @classmethod
+    @cache
     def kind(cls) -> str:
         """The event's name in the log: `UnitStarted` is `unit-started`."""
         return re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 
     def as_dict(self) -> dict[str, Any]:
-        """The event as plain data."""
-        return {"event": self.kind(), **dataclasses.asdict(self)}
+        """The event as plain data; what lies in its fields is the event's own."""
+        return {"event": self.kind(), **vars(self)}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

@@ -20,6 +20,7 @@ from engine.model.binding import Bound
 from engine.model.file import to_yaml
 from engine.schedule import log as scheduled
 from engine.schedule.costs import Listeners, SimulationSettings, prepare, told
+from engine.schedule.facts import edge_facts, node_facts
 from engine.schedule.monitor import Activation, Outcome
 from engine.store import RunRecord
 from engine.store.runs import also_to, keep_run, last_refreshes, new_run_id, run_folder
@@ -90,8 +91,8 @@ def launch_simulated(
                 granularity=settings.granularity.value,
                 backend="simulated",
                 master=None,
-                nodes=scheduled.node_facts(bound),
-                edges=scheduled.edge_facts(bound),
+                nodes=node_facts(bound),
+                edges=edge_facts(bound),
                 units=scheduled.unit_facts(monitor),
                 queues=scheduled.queue_facts(monitor, made),
                 settings={**settings.as_dict(), "speed": control.speed, "full_bytes": simulation.full_bytes()},

@@ -45,13 +45,17 @@ print(json.dumps({"code": code, "loaded": sorted({name.partition(".")[0] for nam
         (["history", "--json"], 0),
         (["operators"], 0),
         (["schema"], 0),
+        (["store", "put", FIG1], 0),
+        (["store", "import", "{store}"], 0),
         (["bench"], 0),
         (["experiment"], 0),
     ],
     ids=lambda value: value if isinstance(value, int) else " ".join(Path(text).name for text in value[:3]),
 )
 def test_a_command_without_spark_loads_nothing_slow(arguments, code, tpch, tmp_path):
-    program = [sys.executable, "-c", LOADED, *(str(text).format(data=tpch) for text in arguments)]
+    store = tmp_path / "store.xml"
+    store.write_text("<store version='1'><schemas is='list'/></store>")
+    program = [sys.executable, "-c", LOADED, *(str(text).format(data=tpch, store=store) for text in arguments)]
     slow = SLOW_TO_LOAD | {"pydantic", "yaml"} if "--help" in arguments else SLOW_TO_LOAD
     assert slow.isdisjoint(loaded_by(program, code, tmp_path))
 

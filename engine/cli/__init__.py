@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -65,6 +66,7 @@ def papilio() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and turn every error into one message and its exit code."""
     gc.set_threshold(COLLECT_AFTER)
+    atexit.register(gc.freeze)  # what is left then goes with the process, without being looked through once more
     try:
         with _ended_like_cancelled():
             code = papilio(args=arguments, standalone_mode=False)

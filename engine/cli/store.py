@@ -63,12 +63,12 @@ def command() -> None:
 def put(file: Path, name: str | None, comment: str, as_json: bool, place: str | None) -> None:
     """Save a workflow; a changed one becomes its next version."""
     from engine.store.documents import read_document
+    from engine.store.saving import Saver
 
     document, text = read_document(file)
-    with opened(place) as store:
-        version, new = store.put_workflow(
-            name or _own_name(document, file), document, text, author=_author(), comment=comment
-        )
+    version, new = Saver(place).put_workflow(
+        name or _own_name(document, file), document, text, author=_author(), comment=comment
+    )
     if as_json:
         print_json({**_describe(version), "new": new})
     elif new:
@@ -162,10 +162,10 @@ def export(file: Path | None, place: str | None) -> None:
 @store_option
 def import_(file: Path, max_mib: int, place: str | None) -> None:
     """Take an exported store into this one: all of it or, on any problem, nothing."""
+    from engine.store.saving import Saver
     from engine.store.xml import store_from_xml
 
-    with opened(place) as store:
-        counts = store_from_xml(file, store, max_bytes=max_mib * 2**20)
+    counts = store_from_xml(file, Saver(place), max_bytes=max_mib * 2**20)
     click.echo(f"Imported {_counted(counts)}." if any(counts.values()) else "Everything was here already.")
 
 

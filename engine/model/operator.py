@@ -529,6 +529,8 @@ def limits_of(operator: object) -> Refusing | None:
 class Refusing(BaseModel):
     """Settings of every operator that may refuse rows: how many are too many."""
 
+    model_config = ConfigDict(defer_build=True)
+
     strict: ClassVar[bool] = False  # no limits are set and no port takes them: one refused row is too many
 
     max_refused: int | None = Field(None, ge=0, description="The run stops when more rows than this are refused.")

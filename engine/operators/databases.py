@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from engine.errors import BadInput
 from engine.model.operator import (
@@ -63,6 +63,8 @@ _Columns = Annotated[
 class Postgresql(BaseModel):
     """Where a PostgreSQL table is, and who asks for it."""
 
+    model_config = ConfigDict(defer_build=True)
+
     remote: ClassVar[bool] = True
 
     host: str = Field("localhost", min_length=1, description="The server's name or address.")
@@ -90,6 +92,8 @@ class Postgresql(BaseModel):
 
 class _Sqlite(BaseModel):
     """Where a SQLite table is."""
+
+    model_config = ConfigDict(defer_build=True)
 
     path: PathText = Field(description="The database's file.")
     table: str = Field(min_length=1, description="The table.")

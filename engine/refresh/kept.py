@@ -15,7 +15,7 @@ from engine.events import RunStarted
 from engine.model.binding import Bound
 from engine.partition.tables import tables_of
 from engine.refresh.estimates import Learnt
-from engine.schedule import log as scheduled
+from engine.schedule.facts import edge_facts, node_facts
 from engine.store import RunRecord
 from engine.store.runs import keep_run, kept_runs
 
@@ -44,8 +44,8 @@ def first_event(bound: Bound, run: str, policy: str, started: datetime, master: 
         granularity=STREAMING,
         backend="simulated" if master is None else "spark",
         master=master,
-        nodes=scheduled.node_facts(bound),
-        edges=scheduled.edge_facts(bound),
+        nodes=node_facts(bound),
+        edges=edge_facts(bound),
         units={
             plan.name: {"nodes": [*plan.nodes, plan.name], "reads": list(plan.sources)} for plan in tables_of(bound)
         },

@@ -7,30 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.events import QueueSnapshot, QueueSpilled, UnitActivated, UnitDecided
-from engine.model.binding import Bound
 from engine.schedule.build import PackUnits
 from engine.schedule.monitor import Activation, Decided, Monitor, Outcome
 from engine.schedule.queues import Queue
 
 _ALL = 1 << 20  # packs; more is said as this
-
-
-def node_facts(bound: Bound) -> dict[str, dict[str, Any]]:
-    """The nodes of a workflow, as a run's first event has them."""
-    return {
-        id_: {
-            "operator": operator.name,
-            "title": bound.workflow.nodes[id_].title or id_,
-            "role": operator.role.value,
-            "category": operator.category.value,
-        }
-        for id_, operator in bound.operators.items()
-    }
-
-
-def edge_facts(bound: Bound) -> list[list[str]]:
-    """The edges of a workflow, as a run's first event has them."""
-    return [[link.source, link.source_port, link.target, link.target_port] for link in bound.links]
 
 
 def unit_facts(monitor: Monitor) -> dict[str, dict[str, Any]]:

@@ -35,7 +35,7 @@ from engine.operators.streams import StreamTable
 from engine.partition.fused import counted_ports
 from engine.plan.apply import Applied
 from engine.plan.choice import BEST
-from engine.schedule.log import edge_facts, node_facts
+from engine.schedule.facts import edge_facts, node_facts
 from engine.schedule.queues import QueueStatistics
 from engine.schedule.settings import ScheduleSettings
 from engine.spark.adbc import databases

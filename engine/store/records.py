@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from engine.errors import BadInput
-from engine.store.plain import Document, check_plain, content_hash
+from engine.store.plain import Document, check_plain, content_hash, digest
 
 STORE_VERSION = 1  # of the tables that hold these records
 
@@ -105,6 +105,15 @@ KINDS: tuple[type[Record], ...] = (
     RunRecord,
 )
 
+# For each kind of record the table that holds it and the fields that make it one of a kind.
+HOMES: dict[type, tuple[str, tuple[str, ...]]] = {
+    SourceSchema: ("papilio_schemas", ("source", "fingerprint")),
+    OperatorSpecification: ("papilio_operators", ("name", "version")),
+    WorkflowVersion: ("papilio_workflows", ("name", "version")),
+    PlanRecord: ("papilio_plans", ("workflow", "content_hash", "signature")),
+    RunRecord: ("papilio_runs", ("run",)),
+}
+
 _R = TypeVar("_R", bound=Record)
 
 
@@ -135,6 +144,35 @@ def check_record(record: Record, what: str) -> None:
     if isinstance(record, SourceSchema):
         for column, kind in record.columns.items():
             _check_type(str)(kind, f"{what}: columns: {column}")
+
+
+def key_of(record: Record) -> str:
+    """What a record is known by in its table."""
+    _, identity = HOMES[type(record)]
+    return digest(*(getattr(record, field) for field in identity))
+
+
+def name_of(record: Record) -> str:
+    """What a record is called in a complaint."""
+    _, identity = HOMES[type(record)]
+    words = {
+        SourceSchema: "schema of source",
+        OperatorSpecification: "operator",
+        WorkflowVersion: "workflow",
+        PlanRecord: "plan of",
+        RunRecord: "run",
+    }
+    first, *rest = (getattr(record, field) for field in identity)
+    version = f" version {rest[0]}" if isinstance(record, WorkflowVersion | OperatorSpecification) else ""
+    return f"{words[type(record)]} {first!r}{version}"
+
+
+def row_of(record: Record) -> dict[str, Any]:
+    """A record as its table has it, by column."""
+    row = {"key": key_of(record)} | {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+    if isinstance(record, WorkflowVersion):
+        row["name_key"] = digest(record.name)
+    return row
 
 
 def record_to_plain(record: Record) -> Document:

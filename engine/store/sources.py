@@ -15,7 +15,6 @@ from engine.errors import PapilioError
 from engine.model.binding import Bound
 from engine.model.operator import Place, Source
 from engine.model.types import Schema
-from engine.store.peek import CannotPeek, last_schema
 
 
 class SourceSchemas:
@@ -34,6 +33,8 @@ class SourceSchemas:
             return None  # a broken file is told when it is read, with the reason
 
     def _last_known(self, identity: str) -> Schema | None:
+        from engine.store.peek import CannotPeek, last_schema  # most sources are there, and nobody asks the store
+
         with contextlib.suppress(CannotPeek):
             return last_schema(self._url, identity)
         with contextlib.suppress(PapilioError):

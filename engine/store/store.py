@@ -37,8 +37,9 @@ from engine.errors import BadInput, EnvironmentProblem
 from engine.store import tables
 from engine.store.home import default_store
 from engine.store.home import papilio_home as papilio_home
-from engine.store.plain import Document, check_plain, content_hash, digest, to_json
+from engine.store.plain import Document, digest
 from engine.store.records import (
+    HOMES,
     KINDS,
     STORE_VERSION,
     OperatorSpecification,
@@ -49,9 +50,11 @@ from engine.store.records import (
     WorkflowInfo,
     WorkflowVersion,
     check_record,
+    name_of,
     now,
-    record_to_plain,
+    row_of,
 )
+from engine.store.saving import checked, draft, save_version, take_in
 
 _T = TypeVar("_T")
 _R = TypeVar("_R", bound=Record)
@@ -116,12 +119,12 @@ class MetadataStore:
             for source, fingerprint, columns in schemas
         ]
         for record in records:
-            check_record(record, _name(record))
+            check_record(record, name_of(record))
 
         def write(connection: Connection) -> None:
             for record in records:
                 connection.execute(delete(tables.schemas).where(*_only(tables.schemas, source=record.source)))
-                self._upsert(connection, record)
+                _Rows(connection).upsert(record)
 
         if records:
             self._write(write)
@@ -165,39 +168,13 @@ class MetadataStore:
 
         The same document and text as in the latest version make no new version. A secret written out is refused.
         """
-        from engine.model.secrets import refuse_secrets
-
-        if not name.strip():
-            raise BadInput("A workflow needs a name to be saved in the store.")
-        what = f"workflow {name!r}"
-        check_plain(document, what)
-        draft = WorkflowVersion(
-            name=name,
-            version=1,
-            author=author,
-            saved=now(),
-            content_hash=content_hash(document),
-            comment=comment,
-            document=document,
-            text=text,
-        )
-        check_record(draft, what)
-        refuse_secrets(document, what)
-
-        def write(connection: Connection) -> tuple[WorkflowVersion, bool]:
-            latest = self._workflow(connection, name, None)
-            if latest and (latest.content_hash, latest.text) == (draft.content_hash, draft.text):
-                return latest, False
-            record = dataclasses.replace(draft, version=latest.version + 1 if latest else 1)
-            connection.execute(insert(tables.workflows), _row(record))
-            return record, True
-
-        return self._write(write)
+        made = draft(name, document, text, author, comment)
+        return self._write(lambda connection: save_version(_Rows(connection), made))
 
     def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion:
         """One version of a workflow, or its latest."""
         with self._reading() as connection:
-            found = self._workflow(connection, name, version)
+            found = _Rows(connection).version(name, version)
         if found:
             return found
         if version is not None and (versions := self.list_versions(name)):
@@ -275,8 +252,7 @@ class MetadataStore:
         """Every record as of one moment: kind by kind, each in the order of what identifies it."""
         with self._reading(snapshot=True) as connection:
             for kind in KINDS:
-                table, identity = tables.HOMES[kind]
-                query = select(*_columns(kind)).order_by(*(table.c[field] for field in identity))
+                query = select(*_columns(kind)).order_by(*_identity(kind))
                 result = connection.execution_options(yield_per=100).execute(query)
                 for row in result.mappings():
                     yield kind(**row)
@@ -287,27 +263,8 @@ class MetadataStore:
         A version of a workflow that is here already with other content is a problem; any other record
         takes the place of the one it shares its identity with.
         """
-        from engine.model.secrets import refuse_secrets
-
-        given = list(records)
-        for record in given:
-            check_record(record, _name(record))
-            if isinstance(record, WorkflowVersion):
-                refuse_secrets(record.document, _name(record))
-
-        def write(connection: Connection) -> dict[type[Record], int]:
-            changed = dict.fromkeys(KINDS, 0)
-            for record in given:
-                kept = self._find(connection, type(record), _key(record))
-                if kept is not None and _same(kept, record):
-                    continue
-                if kept is not None and isinstance(record, WorkflowVersion):
-                    raise BadInput(f"{self.place}: {_name(record)} is here already, with other content.")
-                self._upsert(connection, record)
-                changed[type(record)] += 1
-            return changed
-
-        return self._write(write)
+        given = checked(records)
+        return self._write(lambda connection: take_in(_Rows(connection), given, self.place))
 
     # How it is done
 
@@ -363,42 +320,22 @@ class MetadataStore:
                 return write(connection)
 
     def _put(self, record: _R) -> _R:
-        check_record(record, _name(record))
-        self._write(lambda connection: self._upsert(connection, record))
+        check_record(record, name_of(record))
+        self._write(lambda connection: _Rows(connection).upsert(record))
         return record
-
-    def _upsert(self, connection: Connection, record: Record) -> None:
-        table, _ = tables.HOMES[type(record)]
-        row = _row(record)
-        if not connection.execute(update(table).where(table.c.key == row["key"]).values(row)).rowcount:
-            connection.execute(insert(table), row)
 
     def _get(self, kind: type[_R], *identity: Any) -> _R | None:
         with self._reading() as connection:
-            return self._find(connection, kind, digest(*identity))
-
-    def _find(self, connection: Connection, kind: type[_R], key: str) -> _R | None:
-        table, _ = tables.HOMES[kind]
-        row = connection.execute(select(*_columns(kind)).where(table.c.key == key)).mappings().first()
-        return kind(**row) if row else None
+            return _Rows(connection).find(kind, digest(*identity))
 
     def _list(self, kind: type[_R], *conditions: ColumnElement[bool]) -> list[_R]:
-        table, identity = tables.HOMES[kind]
-        query = select(*_columns(kind)).where(*conditions).order_by(*(table.c[field] for field in identity))
+        query = select(*_columns(kind)).where(*conditions).order_by(*_identity(kind))
         with self._reading() as connection:
             return [kind(**row) for row in connection.execute(query).mappings()]
 
     def _delete(self, kind: type[Record], *conditions: ColumnElement[bool]) -> int:
-        table, _ = tables.HOMES[kind]
-        return self._write(lambda connection: connection.execute(delete(table).where(*conditions)).rowcount)
-
-    def _workflow(self, connection: Connection, name: str, version: int | None) -> WorkflowVersion | None:
-        table = tables.workflows
-        query = select(*_columns(WorkflowVersion)).where(table.c.name_key == digest(name))
-        if version is not None:
-            query = query.where(table.c.version == version)
-        row = connection.execute(query.order_by(table.c.version.desc()).limit(1)).mappings().first()
-        return WorkflowVersion(**row) if row else None
+        gone = delete(tables.TABLES[kind]).where(*conditions)
+        return self._write(lambda connection: connection.execute(gone).rowcount)
 
     def _near(self, name: str) -> str:
         near = difflib.get_close_matches(name, [info.name for info in self.list_workflows()], n=1)
@@ -425,6 +362,42 @@ class MetadataStore:
             if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
                 raise EnvironmentProblem(f"{self.place}: the store may not be written: {reason}.") from error
             raise EnvironmentProblem(f"{self.place}: the store cannot be used: {reason}.") from error
+
+
+class _Rows:
+    """What the store holds, within one transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def find(self, kind: type[_R], key: str) -> _R | None:
+        """The record of a kind with this key."""
+        query = select(*_columns(kind)).where(tables.TABLES[kind].c.key == key)
+        row = self._connection.execute(query).mappings().first()
+        return kind(**row) if row else None
+
+    def latest(self, name: str) -> WorkflowVersion | None:
+        """The latest version of a workflow."""
+        return self.version(name, None)
+
+    def version(self, name: str, version: int | None) -> WorkflowVersion | None:
+        """One version of a workflow, or its latest."""
+        table = tables.workflows
+        query = select(*_columns(WorkflowVersion)).where(table.c.name_key == digest(name))
+        if version is not None:
+            query = query.where(table.c.version == version)
+        row = self._connection.execute(query.order_by(table.c.version.desc()).limit(1)).mappings().first()
+        return WorkflowVersion(**row) if row else None
+
+    def insert(self, record: Record) -> None:
+        """Take in a record that must be new."""
+        self._connection.execute(insert(tables.TABLES[type(record)]), row_of(record))
+
+    def upsert(self, record: Record) -> None:
+        """Take in a record in place of the one it shares its identity with."""
+        table, row = tables.TABLES[type(record)], row_of(record)
+        if not self._connection.execute(update(table).where(table.c.key == row["key"]).values(row)).rowcount:
+            self.insert(record)
 
 
 def _place(url: str | None) -> URL:
@@ -544,25 +517,14 @@ def _prepare_sqlite(engine: Any, busy_timeout_s: float) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
 
-def _key(record: Record) -> str:
-    _, identity = tables.HOMES[type(record)]
-    return digest(*(getattr(record, field) for field in identity))
-
-
-def _same(one: Record, other: Record) -> bool:
-    return to_json(record_to_plain(one)) == to_json(record_to_plain(other))
-
-
-def _row(record: Record) -> dict[str, Any]:
-    row = {"key": _key(record)} | {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
-    if isinstance(record, WorkflowVersion):
-        row["name_key"] = digest(record.name)
-    return row
-
-
 def _columns(kind: type) -> list[ColumnElement[Any]]:
-    table, _ = tables.HOMES[kind]
+    table = tables.TABLES[kind]
     return [table.c[field.name] for field in dataclasses.fields(kind)]
+
+
+def _identity(kind: type) -> list[ColumnElement[Any]]:
+    _, identity = HOMES[kind]
+    return [tables.TABLES[kind].c[field] for field in identity]
 
 
 def _info_query() -> Any:
@@ -571,17 +533,3 @@ def _info_query() -> Any:
 
 def _only(table: Table, **values: str | None) -> list[ColumnElement[bool]]:
     return [table.c[name] == value for name, value in values.items() if value is not None]
-
-
-def _name(record: Record) -> str:
-    _, identity = tables.HOMES[type(record)]
-    words = {
-        SourceSchema: "schema of source",
-        OperatorSpecification: "operator",
-        WorkflowVersion: "workflow",
-        PlanRecord: "plan of",
-        RunRecord: "run",
-    }
-    first, *rest = (getattr(record, field) for field in identity)
-    version = f" version {rest[0]}" if isinstance(record, WorkflowVersion | OperatorSpecification) else ""
-    return f"{words[type(record)]} {first!r}{version}"

@@ -9,15 +9,7 @@ from typing import Any
 from sqlalchemy import Column, Dialect, Float, Integer, MetaData, String, Table, Text, TypeDecorator
 
 from engine.store.plain import escape, to_json, unescape
-from engine.store.records import (
-    OperatorSpecification,
-    PlanRecord,
-    RunRecord,
-    SourceSchema,
-    WorkflowVersion,
-    time_from_text,
-    time_to_text,
-)
+from engine.store.records import HOMES, time_from_text, time_to_text
 
 
 class ExactText(TypeDecorator[str]):
@@ -134,11 +126,5 @@ runs = Table(
     Column("summary", PlainDocument, nullable=False),
 )
 
-# For each kind of record its table and the fields that make it one of a kind.
-HOMES: dict[type, tuple[Table, tuple[str, ...]]] = {
-    SourceSchema: (schemas, ("source", "fingerprint")),
-    OperatorSpecification: (operators, ("name", "version")),
-    WorkflowVersion: (workflows, ("name", "version")),
-    PlanRecord: (plans, ("workflow", "content_hash", "signature")),
-    RunRecord: (runs, ("run",)),
-}
+# The table of each kind of record.
+TABLES: dict[type, Table] = {kind: metadata.tables[name] for kind, (name, _) in HOMES.items()}

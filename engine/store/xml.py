@@ -41,6 +41,7 @@ from engine.store.records import (
 )
 
 if TYPE_CHECKING:
+    from engine.store.saving import Saver
     from engine.store.store import MetadataStore
 
 MAX_BYTES = 64 * 2**20
@@ -109,7 +110,7 @@ def store_to_xml(store: MetadataStore, out: TextIO) -> dict[type[Record], int]:
 
 
 def store_from_xml(
-    source: str | Path | BinaryIO, store: MetadataStore, *, max_bytes: int = MAX_BYTES
+    source: str | Path | BinaryIO, store: MetadataStore | Saver, *, max_bytes: int = MAX_BYTES
 ) -> dict[type[Record], int]:
     """Take an export into the store, all of it or nothing; gives how many of each kind were news."""
     with _opened(source) as (file, name):
