@@ -26,7 +26,8 @@ SOURCE = SPARK_FILES / f"{NAME}.java"
 def use_local_files(session: SparkSession) -> None:
     """Let all of a session's JVM write local files by that file system. Executors of a cluster keep Hadoop's own."""
     jvm: Any = session._jvm
-    folders = session._sc._gateway.new_array(jvm.java.net.URL, 1)
+    gateway: Any = session._sc._gateway
+    folders = gateway.new_array(jvm.java.net.URL, 1)
     folders[0] = jvm.java.net.URI(compiled(jvm).as_uri() + "/").toURL()
     parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     files = jvm.java.net.URLClassLoader(folders, parent).loadClass(NAME).newInstance()
