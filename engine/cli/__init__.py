@@ -63,10 +63,17 @@ def papilio() -> None:
     """
 
 
+def _leave() -> None:
+    """End a process of our own at once: what is left goes with it, without being looked through once more."""
+    if "duckdb" not in sys.modules:  # whose binding lists every object that is left at the end
+        gc.freeze()
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and turn every error into one message and its exit code."""
     gc.set_threshold(COLLECT_AFTER)
-    atexit.register(gc.freeze)  # what is left then goes with the process, without being looked through once more
+    if arguments is None:
+        atexit.register(_leave)
     try:
         with _ended_like_cancelled():
             code = papilio(args=arguments, standalone_mode=False)

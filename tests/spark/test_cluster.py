@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import unittest.mock
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +19,7 @@ from engine.errors import BadInput
 from engine.spark.cluster import StandaloneCluster
 from engine.spark.session import SparkSettings
 from tests.end_to_end.helpers import answer, papilio, parquet_rows, write
-from tests.spark.test_session import PATIENCE_S, Answer, first_line, gone, run, start
+from tests.spark.test_session import PATIENCE_S, QUICK_JAVA, Answer, first_line, gone, run, start
 
 CLIENT = """
 import json, sys
@@ -57,7 +59,10 @@ def connect(settings: SparkSettings) -> Answer:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[StandaloneCluster]:
-    with StandaloneCluster(workers=2, cores=1, memory_mb=1024) as cluster:
+    with (
+        unittest.mock.patch.dict(os.environ, QUICK_JAVA),
+        StandaloneCluster(workers=2, cores=1, memory_mb=1024) as cluster,
+    ):
         yield cluster
 
 

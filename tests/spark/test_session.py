@@ -31,12 +31,16 @@ ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 240
 
 
+# On a handful of rows Java's quick compiler alone is done sooner.
+QUICK_JAVA = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+
+
 def start(script: str, *arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
     """Start a Python script in a process group of its own, as a shell would."""
     return subprocess.Popen(
         [sys.executable, "-c", script, *arguments],
         cwd=ROOT,
-        env={**(os.environ if environment is None else environment), "PYTHONPATH": str(ROOT)},
+        env={**(os.environ if environment is None else environment), **QUICK_JAVA, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
