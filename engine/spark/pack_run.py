@@ -302,8 +302,7 @@ class PackRun(Run):
         packs: dict[str, Pack] = {}
         for step in self.progress.done():
             if "spill" in step:
-                queue = self.monitor.queues[step["spill"]]
-                queue.extra += queue.capacity or 0
+                self.monitor.queues[step["spill"]].spill()
                 self.monitor.spills += 1
                 continue
             unit = self.monitor.units[step["unit"]]
