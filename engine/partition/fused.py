@@ -23,7 +23,7 @@ class Held(StrEnum):
     STAGED = "staged"  # a copy the engine keeps because several read it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Unit:
     """Nodes that run as one Spark plan, and the result it writes."""
 
@@ -148,8 +148,9 @@ def _unit(
     waiting = [result]
     while waiting:
         at = waiting.pop()
-        for source, port in bound.producers(at):
-            holder = holders.get((source, port))
+        for link in bound.incoming.get(at, ()):
+            source = link.source
+            holder = holders.get((source, link.source_port))
             if holder is not None and holder != result:
                 reads[holder] = None
             elif source not in nodes:
