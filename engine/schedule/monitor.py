@@ -169,7 +169,13 @@ class Decided(msgspec.Struct, eq=False):
     activation: Activation
     policy: str
     group: str
-    scores: list[tuple[str, float]]
+    candidates: tuple[Unit, ...]
+    values: list[float]  # what spoke for each of them
+
+    @property
+    def scores(self) -> list[tuple[str, float]]:
+        """The score of each candidate, by its id."""
+        return [(unit.id, value) for unit, value in zip(self.candidates, self.values, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -222,6 +228,7 @@ class Monitor:
             for unit in units:
                 unit.group = group
             group.policy.begin(graph)
+        self._in_order = tuple(self.groups.values())
         for unit in self.units.values():
             unit.last_message = unit.producers_left == 0
             self._refresh(unit)
@@ -239,9 +246,10 @@ class Monitor:
         Where there are more of them than cores they share these fairly, as threads do (section 5.3): the one whose
         last turn is longest ago comes first. So those that are waited for together also end about together.
         """
-        idle = [
-            group for group in self.groups.values() if group.ready and group.running is None and not group.waits_for
-        ]
+        idle = []
+        for group in self._in_order:
+            if group.ready and group.running is None and not group.waits_for:
+                idle.append(group)
         if len(idle) > 1:
             idle.sort(key=_turn)
         return idle if self.pace.left is None else idle[: self.pace.left]
@@ -251,11 +259,12 @@ class Monitor:
         policy, ready = group.policy, group.ready
         unit = policy.pick(ready, group.last)
         assert isinstance(unit, Unit)
-        self.pace.decided()
+        if self.pace.left:
+            self.pace.decided()
         activation = self._turn(unit, policy)
         if self._on_decision is not None:
             scores = policy.scores(ready, group.last)
-            self._on_decision(Decided(activation, policy.name, group.name, scores))
+            self._on_decision(Decided(activation, policy.name, group.name, tuple(ready), scores))
         self._begin(group, unit)
         return activation
 
@@ -275,7 +284,8 @@ class Monitor:
         if self._on_message is not None:
             self._on_message("monitor", unit.id, Message.RESUME)
         if unit.ready:
-            self._set_ready(unit, False)
+            unit.ready = False
+            del group.ready[bisect_left(group.ready, unit.number, key=_number)]
 
     def _turn(self, unit: Unit, policy: Policy) -> Activation:
         """What the unit does in this turn, and with how many packs (the stopping rules, reckoned beforehand)."""
@@ -491,10 +501,8 @@ class Monitor:
     def _refresh(self, unit: Unit) -> None:
         """Bring the list of candidates up to date for one unit."""
         ready = unit.can_go()
-        if ready is not unit.ready:
-            self._set_ready(unit, ready)
-
-    def _set_ready(self, unit: Unit, ready: bool) -> None:
+        if ready is unit.ready:
+            return
         unit.ready = ready
         candidates = unit.group.ready
         place = bisect_left(candidates, unit.number, key=_number)

@@ -72,9 +72,9 @@ class Policy(ABC):
     def score(self, candidate: Candidate, last: int) -> float:
         """What speaks for a candidate; the decision log shows it. The highest score is picked."""
 
-    def scores(self, candidates: Sequence[Candidate], last: int) -> list[tuple[str, float]]:
-        """The score of each candidate, by its id."""
-        return [(candidate.id, self.score(candidate, last)) for candidate in candidates]
+    def scores(self, candidates: Sequence[Candidate], last: int) -> list[float]:
+        """The score of each candidate."""
+        return [self.score(candidate, last) for candidate in candidates]
 
 
 def policies() -> dict[str, type[Policy]]:

@@ -26,5 +26,5 @@ class MinimumCost(Policy):
     def score(self, candidate: Candidate, last: int) -> float:
         return float(candidate.queue_rows)
 
-    def scores(self, candidates: Sequence[Candidate], last: int) -> list[tuple[str, float]]:
-        return [(one.id, float(one.queue_rows)) for one in candidates]  # at once, for that is quicker
+    def scores(self, candidates: Sequence[Candidate], last: int) -> list[float]:
+        return [float(one.queue_rows) for one in candidates]  # at once, for that is quicker

@@ -38,9 +38,9 @@ class MinimumMemory(Policy):
             return 0.0
         return (candidate.rows_in - candidate.rows_out) / candidate.seconds * candidate.queue_rows
 
-    def scores(self, candidates: Sequence[Candidate], last: int) -> list[tuple[str, float]]:
+    def scores(self, candidates: Sequence[Candidate], last: int) -> list[float]:
         # All at once: calling `score` for each of them would be a third of what a decision takes.
         return [
-            (one.id, (one.rows_in - one.rows_out) / one.seconds * one.queue_rows if one.seconds > 0 else 0.0)
+            (one.rows_in - one.rows_out) / one.seconds * one.queue_rows if one.seconds > 0 else 0.0
             for one in candidates
         ]
