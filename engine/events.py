@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, TextIO
+from typing import Any, BinaryIO, ClassVar
 
 PROTOCOL_VERSION = 1
 
@@ -46,11 +46,28 @@ class Event:
     @cache
     def kind(cls) -> str:
         """The event's name in the log: `UnitStarted` is `unit-started`."""
-        return re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
+        return _dashed(cls.__name__)
 
     def as_dict(self) -> dict[str, Any]:
         """The event as plain data; what lies in its fields is the event's own."""
         return {"event": self.kind(), **vars(self)}
+
+    def line(self) -> str:
+        """The event as the log has it; nothing is copied for it, for a run writes many."""
+        return _encode({"event": self.kind(), **vars(self)})
+
+
+@cache
+def _dashed(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no word for."""
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else str(value)  # type: ignore[arg-type]
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -411,7 +428,7 @@ class EventLog:
         self.path = path
         if path is not None and path.exists():
             _drop_cut_off(path)
-        self._file: TextIO | None = path.open("a", encoding="utf-8") if path else None
+        self._file: BinaryIO | None = path.open("ab") if path else None
         self._listeners = [listener] if listener else []
         self._lock = threading.Lock()
 
@@ -421,10 +438,10 @@ class EventLog:
 
     def add(self, event: Event) -> None:
         """Write an event down; it is on its way to the disk when this returns."""
-        line = json.dumps(event.as_dict(), ensure_ascii=False, separators=(",", ":"), default=str)
+        line = f"{event.line()}\n".encode() if self.path is not None else b""
         with self._lock:
             if self._file is not None:
-                self._file.write(line + "\n")
+                self._file.write(line)
                 self._file.flush()
             for listener in self._listeners:
                 listener(event)

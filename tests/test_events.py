@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 
@@ -10,6 +11,7 @@ from engine.events import (
     EventLog,
     LogReader,
     NodeCounted,
+    QueueSnapshot,
     Remark,
     RunFinished,
     RunResumed,
@@ -17,6 +19,15 @@ from engine.events import (
     UnitFinished,
     event_from,
 )
+
+
+def test_a_line_of_the_log_is_the_event_as_plain_data():
+    snapshot = QueueSnapshot(
+        time=1.5, queues={"a ü > b": [1, 2, 3]}, held=[1, 2, 3], memory_bytes=9, disk_bytes=0, running=["a"]
+    )
+    plain = json.dumps(snapshot.as_dict(), ensure_ascii=False, separators=(",", ":"))
+    assert snapshot.line() == plain
+    assert plain.startswith('{"event":"queue-snapshot","time":1.5,"queues":{"a ü > b":[1,2,3]}')
 
 
 def test_events_come_back_from_the_log_as_they_were(tmp_path):

@@ -18,6 +18,7 @@ from engine.experiments.scheduling import (
     with_other_costs,
 )
 from engine.experiments.scheduling_runs import SINGLE, run, saved_by_mixed
+from engine.model.binding import Bound
 from engine.model.yamldata import collector_paused
 from engine.schedule.costs import Listeners, SimulationSettings, prepare
 from engine.schedule.monitor import Decided
@@ -25,6 +26,7 @@ from engine.schedule.monitor import Decided
 SCALES = (0.1, 0.3, 1.0)
 DRAWS = 20  # of costs, for each archetype
 PACE = 50_000  # activations a second
+REPEATS, ENOUGH_S = 3, 0.1  # so many runs in each round, and for so long, of which the quickest counts
 
 
 def benchmark(options: Options) -> Report:
@@ -41,41 +43,49 @@ def benchmark(options: Options) -> Report:
 
 
 def _pace(report: Report, options: Options) -> None:
-    """Seconds of the processor, not of the clock, so that a busy machine does not count."""
+    """Seconds of the processor, not of the clock, and the least of a few: what else the machine does can only add."""
     bound = archetype("butterfly", 1.0)
     paper = SimulationSettings()
     contenders = {f"fig1 {policy}, the paper's settings": replace(paper, policy=policy) for policy in SINGLE}
     # Turns of one pack: nothing but deciding and reporting.
     contenders["fig1 mm, one pack a turn"] = replace(paper, policy="mm", slot_ms=0.01)
     contenders["fig1 mc, queues of one pack"] = replace(paper, policy="mc", queue_packs=1)
-    pace: dict[str, float] = {}
+    pace: dict[str, int] = {}
     for number in range(options.rounds):
         options.say(f"round {number + 1}: the Fig. 1 butterfly at scale 1")
         for name, settings in contenders.items():
             for label, logged in ((name, False), (f"{name}, with the decision log", True)):
-                decisions: list[Decided] = []
-                listeners = Listeners(on_decision=decisions.append if logged else None)
-                simulation, _, _ = prepare(bound, settings, None, listeners)
-                gc.collect()
-                with collector_paused():  # its walks over all that lives here are no part of the simulation
-                    begun = time.process_time()
-                    result = simulation.run()
-                    seconds = time.process_time() - begun
-                assert not logged or len(decisions) == result.activations
-                report.contenders.setdefault(label, Contender()).seconds.append(seconds)
-                pace[label] = result.activations
-    rates = {label: round(count / statistics.median(report.contenders[label].seconds)) for label, count in pace.items()}
+                found = [_seconds(bound, settings, logged)]
+                while len(found) < REPEATS or sum(seconds for seconds, _ in found) < ENOUGH_S:
+                    found.append(_seconds(bound, settings, logged))
+                report.contenders.setdefault(label, Contender()).seconds.append(min(seconds for seconds, _ in found))
+                pace[label] = found[0][1]
+    rates = {label: round(count / report.contenders[label].median) for label, count in pace.items()}
     report.facts["activations a second of processor time"] = rates
     mm, one = "fig1 mm, the paper's settings", "fig1 mm, one pack a turn"
-    report.claims[f"at least {PACE:,} activations a second on Fig. 1 under MM at the paper's settings"] = (
-        rates[mm] >= PACE
-    )
-    report.claims[f"at least {PACE:,} activations a second where a turn is one pack"] = rates[one] >= PACE
-    report.claims[f"at least {PACE:,} a second there with the decision log"] = (
-        rates[f"{one}, with the decision log"] >= PACE
-    )
+    for text, label in (
+        (f"at least {PACE:,} activations a second on Fig. 1 under MM at the paper's settings", mm),
+        (f"at least {PACE:,} activations a second where a turn is one pack", one),
+        (f"at least {PACE:,} a second there with the decision log", f"{one}, with the decision log"),
+        (f"at least {PACE:,} a second under every policy, with the log and without", min(rates, key=rates.__getitem__)),
+    ):
+        report.claim(text, rates[label] >= PACE, f"{rates[label]:,} ({label})")
     for name in (mm, one):
         report.ratio(f"{name}, with the decision log", name)
+
+
+def _seconds(bound: Bound, settings: SimulationSettings, logged: bool) -> tuple[float, int]:
+    """The processor's seconds of one run, and its activations."""
+    decisions: list[Decided] = []
+    listeners = Listeners(on_decision=decisions.append if logged else None)
+    simulation, _, _ = prepare(bound, settings, None, listeners)
+    gc.collect()
+    with collector_paused():  # its walks over all that lives here are no part of the simulation
+        begun = time.process_time()
+        result = simulation.run()
+        seconds = time.process_time() - begun
+    assert not logged or len(decisions) == result.activations
+    return seconds, result.activations
 
 
 def _relations(report: Report) -> None:

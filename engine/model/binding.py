@@ -308,12 +308,15 @@ class _Binder:
 
     def resolve_links(self) -> None:
         bound, seen = self.bound, set()
+        # One string for each node, whoever names it: what is looked up by it is then found without reading it.
+        names = {id_: id_ for id_ in bound.operators}
         for edge in bound.workflow.edges:
             source, _, source_port = edge.from_.partition(".")
             target, _, target_port = edge.to.partition(".")
             if source not in bound.operators or target not in bound.operators:
                 self.missing_end(edge)
                 continue
+            source, target = names[source], names[target]
             out = self.port(source, source_port, "output", edge)
             into = self.port(target, target_port, "input", edge)
             if out is None or into is None:

@@ -77,36 +77,48 @@ class Flow:
 
 def flow_of(bound: Bound) -> Flow:
     """A bound workflow as a flow. Several edges between the same two nodes count once."""
-    number = {node: index for index, node in enumerate(bound.order)}
+    number = dict(zip(bound.order, range(len(bound.order)), strict=True))
     operators = [bound.operators[node] for node in bound.order]
     kinds = [_kind(type(operator)) for operator in operators]
-    edges: dict[Edge, bool] = {}  # and whether each of its links is a reference
-    whole = set()
+    ends: list[Edge] = []
+    whole: set[Edge] = set()
+    plain: list[Edge] = []  # links that are no reference, of those between nodes where there are references
     leaves_by: list[str | None] = [None] * len(kinds)  # the port of its first link
     routers = []
     for link in bound.links:
-        source, target = number[link.source], number[link.target]
-        reference = (
-            kinds[target] is Kind.ROW_SYNCHRONIZED and link.target_port != operators[target].input_ports()[0].name
-        )
-        edges[source, target] = reference and edges.get((source, target), True)
-        if reference:
-            whole.add((source, target))
+        edge = source, target = number[link.source], number[link.target]
+        ends.append(edge)
+        if kinds[target] is Kind.ROW_SYNCHRONIZED and link.target_port != _main_port(operators[target]):
+            whole.add(edge)
         first = leaves_by[source]
         if first is None:
             leaves_by[source] = link.source_port
         elif first != link.source_port and kinds[source] is Kind.ROW_SYNCHRONIZED:
             routers.append(source)
+    for edge, link in zip(ends, bound.links, strict=True) if whole else ():
+        if edge in whole and link.target_port == _main_port(operators[edge[1]]):
+            plain.append(edge)
     for router in routers:
         kinds[router] = Kind.ROUTER
-    references = frozenset([edge for edge in whole if edges[edge]])
-    return Flow(tuple(bound.order), tuple(kinds), tuple(edges), references, frozenset(whole))
+    edges = tuple(dict.fromkeys(ends))
+    return Flow(tuple(bound.order), tuple(kinds), edges, frozenset(whole.difference(plain)), frozenset(whole))
 
 
 def is_reference(bound: Bound, link: Link) -> bool:
     """Whether all rows of a link are needed before the row-synchronized activity it ends on can begin."""
     operator = bound.operators[link.target]
-    return _kind(type(operator)) is Kind.ROW_SYNCHRONIZED and link.target_port != operator.input_ports()[0].name
+    return _kind(type(operator)) is Kind.ROW_SYNCHRONIZED and link.target_port != _main_port(operator)
+
+
+def _main_port(operator: Operator) -> str:
+    """The port by which the rows come that an activity works on."""
+    return _usual_port(type(operator)) or operator.input_ports()[0].name
+
+
+@cache
+def _usual_port(operator: type[Operator]) -> str | None:
+    """The first port of an operator whose ports do not depend on its settings."""
+    return operator.inputs[0].name if operator.input_ports is Operator.input_ports and operator.inputs else None
 
 
 @cache
@@ -130,7 +142,10 @@ def components(nodes: Sequence[int], pairs: Iterable[Edge]) -> list[list[int]]:
             one = lower[one] = lower[lower[one]]
         while lower[other] != other:
             other = lower[other] = lower[lower[other]]
-        lower[max(one, other)] = min(one, other)
+        if one < other:
+            lower[other] = one
+        else:
+            lower[one] = other
     found: dict[int, list[int]] = {}
     for node in nodes:
         lowest = lower[node] = lower[lower[node]]  # those before it know theirs by now
@@ -139,6 +154,12 @@ def components(nodes: Sequence[int], pairs: Iterable[Edge]) -> list[list[int]]:
         else:
             found[lowest].append(node)
     return list(found.values())
+
+
+def crossing(part_of: Sequence[int], edges: Iterable[Edge]) -> list[Edge]:
+    """The edges between parts, each once, where the nodes at their ends belong to different ones."""
+    ends = [(part_of[source], part_of[target]) for source, target in edges if part_of[source] != part_of[target]]
+    return list(dict.fromkeys(ends))
 
 
 def levels(nodes: Iterable[_Node], edges: Iterable[tuple[_Node, _Node]]) -> dict[_Node, int]:
@@ -161,8 +182,10 @@ def numbered_levels(count: int, edges: Iterable[Edge]) -> list[int | None]:
     while ready:
         node = ready.pop()
         level[node] = highest[node]
+        above = highest[node] + 1
         for target in following[node]:
-            highest[target] = max(highest[target], highest[node] + 1)
+            if highest[target] < above:
+                highest[target] = above
             waiting[target] -= 1
             if waiting[target] == 0:
                 ready.append(target)

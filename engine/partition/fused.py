@@ -23,7 +23,7 @@ class Held(StrEnum):
     STAGED = "staged"  # a copy the engine keeps because several read it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Unit:
     """Nodes that run as one Spark plan, and the result it writes."""
 
@@ -143,18 +143,19 @@ def _unit(
     position: dict[str, int],
 ) -> Unit:
     """The nodes that melt into the plan of one result: everything back to what is held elsewhere."""
-    nodes: set[str] = {result}
+    places = {position[result]}
     reads: dict[str, None] = {}
     waiting = [result]
     while waiting:
         at = waiting.pop()
-        for source, port in bound.producers(at):
-            holder = holders.get((source, port))
+        for link in bound.incoming.get(at, ()):
+            source = link.source
+            holder = holders.get((source, link.source_port))
             if holder is not None and holder != result:
                 reads[holder] = None
-            elif source not in nodes:
-                nodes.add(source)
+            elif (place := position[source]) not in places:
+                places.add(place)
                 waiting.append(source)
     kind, ports = held[result]
-    ordered = tuple(sorted(nodes, key=position.__getitem__))
+    ordered = tuple([bound.order[place] for place in sorted(places)])
     return Unit(result, result, kind, ports, ordered, tuple(sorted(reads, key=position.__getitem__)))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.partition.flow import Edge, Flow, Kind, components, numbered_levels
+from engine.partition.flow import Edge, Flow, Kind, components, crossing, numbered_levels
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Subflow:
     """Nodes between which rows can be pipelined. A boundary is a subflow of its own."""
 
@@ -15,7 +15,7 @@ class Subflow:
     nodes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Subflows:
     """The subflows, the edges between them, and their strata from the sources on."""
 
@@ -73,15 +73,17 @@ def break_into_subflows(flow: Flow) -> Subflows:
     """
     marks = [0] * len(flow.names)
     parts, edges = _merged(flow, marks)
-    if None in numbered_levels(len(parts), edges):
+    level = numbered_levels(len(parts), edges)
+    if None in level:
         crossings = _crossings(flow)
         for part in _circles(len(parts), edges):
             for node in parts[part]:
                 marks[node] = crossings[node]
         parts, edges = _merged(flow, marks)
+        level = numbered_levels(len(parts), edges)
     subflows = tuple([Subflow(f"s{number}", flow.named(part)) for number, part in enumerate(parts, start=1)])
     between = tuple([(subflows[source].id, subflows[target].id) for source, target in edges])
-    return Subflows(subflows, between, derive_strata(subflows, edges))
+    return Subflows(subflows, between, _strata(subflows, level))
 
 
 def _merged(flow: Flow, marks: list[int]) -> tuple[list[list[int]], list[Edge]]:
@@ -97,8 +99,7 @@ def _merged(flow: Flow, marks: list[int]) -> tuple[list[list[int]], list[Edge]]:
     for number, members in enumerate(parts):
         for node in members:
             part_of[node] = number
-    between = {(part_of[source], part_of[target]): None for source, target in flow.edges}
-    return parts, [edge for edge in between if edge[0] != edge[1]]
+    return parts, crossing(part_of, flow.edges)
 
 
 def _circles(size: int, edges: list[Edge]) -> set[int]:
@@ -118,10 +119,10 @@ def _crossings(flow: Flow) -> list[int]:
     return crossed
 
 
-def derive_strata(subflows: tuple[Subflow, ...], edges: list[Edge]) -> tuple[tuple[str, ...], ...]:
-    """Each subflow one stratum above the highest of its providers; those of a stratum are independent."""
+def _strata(subflows: tuple[Subflow, ...], level_of: list[int | None]) -> tuple[tuple[str, ...], ...]:
+    """DeriveSISSets: each subflow one above the highest of its providers; those of a stratum are independent."""
     strata: dict[int, list[str]] = {}
-    for subflow, level in zip(subflows, numbered_levels(len(subflows), edges), strict=True):
+    for subflow, level in zip(subflows, level_of, strict=True):
         assert level is not None, "a subflow waits for itself"
         strata.setdefault(level, []).append(subflow.id)
     return tuple([tuple(strata[level]) for level in sorted(strata)])

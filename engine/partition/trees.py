@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.partition.flow import Flow, Kind
+from engine.partition.flow import Flow, Kind, crossing
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Tree:
     """Components that pass one shared cache from hand to hand, from the root on."""
 
@@ -22,7 +22,7 @@ class Tree:
     nodes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Trees:
     """The execution trees and the edges over which rows are copied from tree to tree."""
 
@@ -32,36 +32,40 @@ class Trees:
 
 def execution_trees(flow: Flow) -> Trees:
     """Depth first from the sources; a block or semi-block component is the root of a new tree. Linear."""
-    tree_of = [-1] * len(flow.names)
-    members: list[list[int]] = []
-
-    def plant(root: int) -> None:
-        tree_of[root] = len(members)
-        members.append([root])
-
-    fed = {target for _, target in flow.edges}
-    for source in range(len(flow.names)):
-        if source in fed or tree_of[source] >= 0:
-            continue
-        plant(source)
-        ways = [iter(flow.successors[source])]
-        path = [source]
-        while ways:
-            node = next(ways[-1], None)
-            if node is None:
-                ways.pop()
-                path.pop()
-                continue
-            if tree_of[node] >= 0 or (path[-1], node) in flow.references:
-                continue
-            if flow.kinds[node] in (Kind.BLOCKING, Kind.SEMI_BLOCKING):
-                plant(node)
-            else:
-                own = tree_of[node] = tree_of[path[-1]]
-                members[own].append(node)
-            ways.append(iter(flow.successors[node]))
-            path.append(node)
+    members, tree_of = grown(flow)
     ids = [f"T{number}" for number in range(1, len(members) + 1)]
     trees = [Tree(id_, flow.names[nodes[0]], flow.named(nodes)) for id_, nodes in zip(ids, members, strict=True)]
-    between = {(tree_of[source], tree_of[target]): None for source, target in flow.edges}
-    return Trees(tuple(trees), tuple([(ids[source], ids[target]) for source, target in between if source != target]))
+    between = crossing(tree_of, flow.edges)
+    return Trees(tuple(trees), tuple([(ids[source], ids[target]) for source, target in between]))
+
+
+def grown(flow: Flow) -> tuple[list[list[int]], list[int]]:
+    """The nodes of each tree, and the tree of each node."""
+    size, kinds, references = len(flow.names), flow.kinds, flow.references
+    behind = flow.successors
+    roots = [kind is Kind.BLOCKING or kind is Kind.SEMI_BLOCKING for kind in kinds]
+    fed = [False] * size
+    for _, target in flow.edges:
+        fed[target] = True
+    tree_of = [-1] * size
+    members: list[list[int]] = []
+    for source in range(size):
+        if fed[source]:
+            continue
+        waiting = [(source, -1)]  # with the node by which each is reached
+        while waiting:
+            node, before = waiting.pop()
+            while tree_of[node] < 0 and not (references and (before, node) in references):
+                if before < 0 or roots[node]:
+                    tree_of[node] = len(members)
+                    members.append([node])
+                else:
+                    own = tree_of[node] = tree_of[before]
+                    members[own].append(node)
+                before, following = node, behind[node]
+                if not following:
+                    break
+                node = following[0]  # the others later, the last of them last
+                if len(following) > 1:
+                    waiting += [(other, before) for other in following[:0:-1]]
+    return members, tree_of

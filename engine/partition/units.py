@@ -8,17 +8,17 @@ unit that would wait for its own rows, because an activity in it looks up what w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from engine.model.binding import Bound
 from engine.model.operator import Category, Role, Source
-from engine.partition.flow import Flow, Kind, components, flow_of, numbered_levels
+from engine.partition.flow import Flow, Kind, components, crossing, flow_of, numbered_levels
 from engine.partition.granularity import Granularity
-from engine.partition.trees import execution_trees
+from engine.partition.trees import grown
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Part:
     """Nodes that are one unit, in topological order, and the subflow they belong to."""
 
@@ -30,14 +30,12 @@ class Part:
 def divide(bound: Bound, granularity: Granularity) -> list[Part]:
     """The units of a workflow in topological order. Linear in nodes and edges."""
     if granularity is Granularity.OPERATOR:
-        groups = _groups(bound)
-        return [Part(node, (node,), groups[node]) for node in bound.order]
+        return [Part(node, (node,), group) for node, group in zip(bound.order, _groups(bound), strict=True)]
     flow = flow_of(bound)
     if granularity is Granularity.TREE:
-        tree_of = {node: tree.id for tree in execution_trees(flow).trees for node in tree.nodes}
-        key: list[Hashable] = [tree_of[name] for name in flow.names]
+        _, key = grown(flow)
     else:
-        key = ["line" if line else node for node, line in enumerate(_lines(bound, flow))]
+        key = [-1 if line else node for node, line in enumerate(_lines(bound, flow))]
     marks = [0] * len(flow.names)
     parts = _joined_parts(bound, flow, key, marks)
     while circles := _circles(flow, parts):  # cutting one unit may join others again, so it is looked at once more
@@ -52,16 +50,17 @@ def divide(bound: Bound, granularity: Granularity) -> list[Part]:
     return [Part(nodes[0], nodes, nodes[0]) for nodes in named]
 
 
-def _joined_parts(bound: Bound, flow: Flow, key: list[Hashable], marks: list[int]) -> list[list[int]]:
+def _joined_parts(bound: Bound, flow: Flow, key: list[int], marks: list[int]) -> list[list[int]]:
     """Nodes of one key and one mark, joined along the edges by which rows can be pipelined."""
-    written = [_is_written(bound, name) for name in flow.names]
+    roles = [bound.operators[name].role for name in flow.names]
+    written = [role is Role.TARGET or role is Role.STAGING for role in roles]
     together = [
         (source, target)
         for source, target in flow.edges
         if key[source] == key[target]
         and marks[source] == marks[target]
         and not (written[source] or written[target])
-        and (source, target) not in flow.references
+        and not (flow.references and (source, target) in flow.references)
     ]
     parts = components(range(len(flow.names)), together)
     return [inner for part in parts for inner in _computed_once(bound, flow, part)]
@@ -78,8 +77,7 @@ def _part_of(flow: Flow, parts: list[list[int]]) -> list[int]:
 def _circles(flow: Flow, parts: list[list[int]]) -> set[int]:
     """The parts that wait for themselves: rows leave them and come back as something that is needed whole."""
     part_of = _part_of(flow, parts)
-    between = {(part_of[source], part_of[target]): None for source, target in flow.edges}
-    edges = [edge for edge in between if edge[0] != edge[1]]
+    edges = crossing(part_of, flow.edges)
     alone = {part_of[source] for source, target in flow.whole if part_of[source] == part_of[target]}
     if None not in numbered_levels(len(parts), edges):
         return alone  # there is an order: nobody waits for itself by way of others
@@ -94,16 +92,15 @@ def memory_intensive(bound: Bound, nodes: Iterable[str]) -> int:
     return sum(bound.operators[node].category is not Category.ROW_SYNCHRONIZED for node in nodes)
 
 
-def _is_written(bound: Bound, node: str) -> bool:
-    return bound.role(node) in (Role.TARGET, Role.STAGING)
-
-
 def _lines(bound: Bound, flow: Flow) -> list[bool]:
     """Whether rows can be pipelined through each node: row-synchronized, or the reader of one line."""
     lines = [kind is Kind.ROW_SYNCHRONIZED for kind in flow.kinds]
-    for node, feeding in enumerate(flow.predecessors):
-        if not feeding and bound.role(flow.names[node]) is Role.SOURCE:
-            lines[node] = len(bound.outgoing.get(flow.names[node], ())) == 1
+    fed = [False] * len(lines)
+    for _, target in flow.edges:
+        fed[target] = True
+    for name, node, behind_others in zip(flow.names, range(len(lines)), fed, strict=True):
+        if not behind_others and bound.role(name) is Role.SOURCE:
+            lines[node] = len(bound.outgoing.get(name, ())) == 1
     return lines
 
 
@@ -138,13 +135,11 @@ def _cheap(bound: Bound, node: str) -> bool:
 def _in_order(flow: Flow, parts: list[list[int]]) -> list[list[int]]:
     """The parts, each behind all that feed it; as near to the order of the nodes as that allows."""
     part_of = _part_of(flow, parts)
-    edges = {(part_of[source], part_of[target]) for source, target in flow.edges}
     following: list[list[int]] = [[] for _ in parts]
     waiting = [0] * len(parts)
-    for source, target in sorted(edges):
-        if source != target:
-            following[source].append(target)
-            waiting[target] += 1
+    for source, target in sorted(crossing(part_of, flow.edges)):
+        following[source].append(target)
+        waiting[target] += 1
     ready = deque([number for number, count in enumerate(waiting) if count == 0])
     ordered = []
     while ready:
@@ -161,26 +156,35 @@ def _in_order(flow: Flow, parts: list[list[int]]) -> list[list[int]]:
 # ---------------------------------------------------------------- subflows of single operators
 
 
-def _groups(bound: Bound) -> dict[str, str]:
-    """The subflow of each node, for units that are single operators.
+def _groups(bound: Bound) -> list[str]:
+    """The subflow of each node in topological order, for units that are single operators.
 
     Lines are as BreakIntoSubflows has them, with their readers and writers. The boundaries that follow each other
     are the core of the workflow, and one subflow: there the memory-intensive activities stand that `theta` counts.
     A subflow that would wait for itself is cut.
     """
     flow = flow_of(bound)
-    kinds = [_place_of(bound.role(name), line) for name, line in zip(flow.names, _lines(bound, flow), strict=True)]
-    joined = {edge for edge in flow.edges if (kinds[edge[0]], kinds[edge[1]]) in _JOINED}
-    marks = [0] * len(kinds)  # the most edges between subflows that a way from a source to each node passes
-    for node, feeding in enumerate(flow.predecessors):
-        marks[node] = max((marks[other] + ((other, node) not in joined) for other in feeding), default=0)
-    parts = components(
-        range(len(kinds)), [edge for edge in flow.edges if edge in joined and marks[edge[0]] == marks[edge[1]]]
-    )
-    return {flow.names[node]: flow.names[part[0]] for part in parts for node in part}
+    names = flow.names
+    places = [_place_of(bound.role(name), line) for name, line in zip(names, _lines(bound, flow), strict=True)]
+    marks = [0] * len(names)  # the most edges between subflows that a way from a source to each node passes
+    for node, behind in enumerate(flow.successors):
+        joined, mark = _JOINED[places[node]], marks[node]
+        for target in behind:
+            passed = mark if places[target] in joined else mark + 1
+            if marks[target] < passed:
+                marks[target] = passed
+    together = [
+        edge for edge in flow.edges if marks[edge[0]] == marks[edge[1]] and places[edge[1]] in _JOINED[places[edge[0]]]
+    ]
+    group_of = [""] * len(names)
+    for part in components(range(len(names)), together):
+        group = names[part[0]]
+        for node in part:
+            group_of[node] = group
+    return group_of
 
 
-_JOINED = {("line", "line"), ("core", "core"), ("line", "writer")}
+_JOINED = {"line": ("line", "writer"), "core": ("core",), "reader": (), "writer": ()}  # who follows in one subflow
 
 
 def _place_of(role: Role, line: bool) -> str:

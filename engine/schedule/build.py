@@ -29,6 +29,8 @@ class PackUnits:
 def passes_on(bound: Bound, node: str) -> bool:
     """Whether those behind a recordset read the very rows that enter it, so that they need not wait for it."""
     operator = bound.operators[node]
+    if operator.role is Role.ACTIVITY or operator.role is Role.SOURCE:
+        return False
     if operator.role is Role.STAGING:
         return True
     if not isinstance(operator, Target) or not operator.lossless:
@@ -55,7 +57,8 @@ def pack_units(
             continue  # nothing is done there: its packs are read where they come from
         made.parts[part.id] = part
         part_of.update(dict.fromkeys(part.nodes, part))
-    made.parts = _references_first(bound, made.parts, part_of)
+    links = [(link, packs_of(bound, link), is_reference(bound, link)) for link in bound.links if link.target in part_of]
+    made.parts = _references_first(links, made.parts, part_of)
     work = {id_: _work(bound, part) for id_, part in made.parts.items()}
     made.units = tuple(
         UnitSpec(part.id, number, work[part.id], part.nodes, memory_intensive(bound, part.nodes), part.group)
@@ -63,15 +66,12 @@ def pack_units(
     )
     made.ports = {id_: {} for id_ in made.parts}
     queues = []
-    for link in bound.links:
-        if link.target not in part_of:
-            continue
-        node, port = packs_of(bound, link)
+    for link, (node, port), reference in links:
         producer, consumer = part_of[node], part_of[link.target]
         if producer is consumer and (node, port) == (link.source, link.source_port):
             continue
         id_ = f"{link.source}.{link.source_port} > {link.target}.{link.target_port}"
-        whole = work[consumer.id] is not Work.BLOCK and is_reference(bound, link)
+        whole = work[consumer.id] is not Work.BLOCK and reference
         queues.append(QueueSpec(id_, producer.id, consumer.id, queue_packs, queue_bytes, whole))
         made.links[id_] = link
         made.sources[id_] = node, port
@@ -80,7 +80,9 @@ def pack_units(
     return made
 
 
-def _references_first(bound: Bound, parts: dict[str, Part], part_of: dict[str, Part]) -> dict[str, Part]:
+def _references_first(
+    links: list[tuple[Link, Port, bool]], parts: dict[str, Part], part_of: dict[str, Part]
+) -> dict[str, Part]:
     """The units in a topological order in which what is needed whole comes before the rows that wait for it.
 
     Where no queue holds anything, a policy takes the first of the sources: main rows that were read before their
@@ -88,10 +90,9 @@ def _references_first(bound: Bound, parts: dict[str, Part], part_of: dict[str, P
     """
     reads: dict[str, list[str]] = {id_: [] for id_ in parts}
     read = set()
-    for link in sorted(bound.links, key=lambda link: not is_reference(bound, link)):  # stable: references first
-        if link.target not in part_of:
-            continue
-        producer, consumer = part_of[packs_of(bound, link)[0]].id, part_of[link.target].id
+    whole = [one for one in links if one[2]]
+    for link, (node, _), _ in [*whole, *[one for one in links if not one[2]]]:
+        producer, consumer = part_of[node].id, part_of[link.target].id
         if producer != consumer:
             reads[consumer].append(producer)
             read.add(producer)
@@ -112,9 +113,8 @@ def _references_first(bound: Bound, parts: dict[str, Part], part_of: dict[str, P
 
 
 def _work(bound: Bound, part: Part) -> Work:
-    operators = [bound.operators[node] for node in part.nodes]
-    if any(
-        operator.category is not Category.ROW_SYNCHRONIZED or operator.role is Role.TARGET for operator in operators
-    ):
-        return Work.BLOCK
-    return Work.SOURCE if operators[0].role is Role.SOURCE else Work.STREAM
+    for node in part.nodes:
+        operator = bound.operators[node]
+        if operator.category is not Category.ROW_SYNCHRONIZED or operator.role is Role.TARGET:
+            return Work.BLOCK
+    return Work.SOURCE if bound.role(part.nodes[0]) is Role.SOURCE else Work.STREAM

@@ -15,7 +15,7 @@ class Work(StrEnum):
     BLOCK = "block"  # takes packs as they come, works on them once all of them are there
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class QueueSpec:
     """An ordered list of row packs between two units. No capacity means that it is staged on disk."""
 
@@ -27,7 +27,7 @@ class QueueSpec:
     reference: bool = False  # the consumer needs all of it before it works on anything else
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class UnitSpec:
     """One unit of scheduling; `number` is the operator id by which round robin goes."""
 

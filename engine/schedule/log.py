@@ -67,8 +67,8 @@ def turn(activation: Activation, rows_in: int, outcome: Outcome, moment: float |
         step=activation.step.value,
         packs_in=sum(count for _, count in activation.take),
         rows_in=rows_in + outcome.rows_read,
-        packs_out=len(outcome.produced),
-        rows_out=sum(pack.rows for pack, _ in outcome.produced),
+        packs_out=sum([pack.count for pack, _ in outcome.produced]),
+        rows_out=sum([pack.rows * pack.count for pack, _ in outcome.produced]),
         seconds=outcome.seconds,
     )
 
@@ -90,9 +90,7 @@ def snapshot(
     """What every queue holds now."""
     return QueueSnapshot(
         time=time.time() if moment is None else moment,
-        queues={
-            id_: [len(queue.packs), queue.rows, queue.bytes] for id_, queue in monitor.queues.items() if queue.packs
-        },
+        queues={id_: [queue.count, queue.rows, queue.bytes] for id_, queue in monitor.queues.items() if queue.count},
         held=[monitor.statistics.packs, monitor.statistics.rows, monitor.statistics.bytes],
         memory_bytes=memory_bytes,
         disk_bytes=disk_bytes,

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from operator import attrgetter
+
+import msgspec
 
 from engine.schedule.graph import ScheduleGraph, UnitSpec, Work
 from engine.schedule.messages import Message
@@ -49,7 +51,7 @@ class Unit:
     """A unit as the monitor knows it."""
 
     __slots__ = (
-        "activations", "exhausted", "finished", "group", "id", "inputs", "last_message", "number", "outbox",
+        "activations", "bounded", "exhausted", "finished", "group", "id", "inputs", "last_message", "number", "outbox",
         "outputs", "producers_left", "queue_packs", "queue_rows", "ready", "references", "rows_absorbed", "rows_in",
         "rows_out", "rows_read", "running", "seconds", "spec", "stalled", "work", "worked",
     )  # fmt: skip
@@ -63,6 +65,7 @@ class Unit:
         self.inputs: list[Queue] = []  # streamed, or absorbed by a blocking unit
         self.references: list[Queue] = []  # needed whole before the first pack is worked on
         self.outputs: list[Queue] = []
+        self.bounded: list[Queue] = []  # those of the outputs that can be full
         self.outbox: deque[tuple[Pack, tuple[Queue, ...]]] = deque()
         self.producers_left = 0
         self.stalled = True
@@ -83,7 +86,7 @@ class Unit:
 
     def has_room(self) -> bool:
         """Whether no consumer's queue is full."""
-        for queue in self.outputs:  # noqa: SIM110 - asked at every turn, and a generator takes twice as long
+        for queue in self.bounded:  # noqa: SIM110 - asked at every turn, and a generator takes twice as long
             if queue.room <= 0:
                 return False
         return True
@@ -135,14 +138,13 @@ class Group:
         self.left = len(units)
 
 
-@dataclass(slots=True)
-class Activation:
+class Activation(msgspec.Struct, eq=False):
     """One turn of one unit."""
 
     number: int
     unit: Unit
     step: Step
-    take: list[tuple[Queue, int]] = field(default_factory=list)  # packs from the front of these queues
+    take: Sequence[tuple[Queue, int]] = ()  # packs from the front of these queues
     read_packs: int = 0  # of a source: how many at most
     deliver: int = 0  # packs from the front of the outbox
 
@@ -152,8 +154,7 @@ class Activation:
         return self.read_packs or self.deliver or sum(count for _, count in self.take)
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, eq=False):
     """What came of a turn."""
 
     seconds: float
@@ -162,14 +163,19 @@ class Outcome:
     exhausted: bool = False  # of a source: nothing is left to read
 
 
-@dataclass(slots=True)
-class Decided:
+class Decided(msgspec.Struct, eq=False):
     """A decision with all that led to it."""
 
     activation: Activation
     policy: str
     group: str
-    scores: list[tuple[str, float]]
+    candidates: tuple[Unit, ...]
+    values: list[float]  # what spoke for each of them
+
+    @property
+    def scores(self) -> list[tuple[str, float]]:
+        """The score of each candidate, by its id."""
+        return [(unit.id, value) for unit, value in zip(self.candidates, self.values, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -210,6 +216,8 @@ class Monitor:
             queue = self.queues[spec.id] = Queue(spec, producer, consumer)
             (consumer.references if spec.reference else consumer.inputs).append(queue)
             producer.outputs.append(queue)
+            if queue.capacity is not None:
+                producer.bounded.append(queue)
         for unit in self.units.values():
             unit.producers_left = len({queue.producer for queue in graph.inputs[unit.id]})
         providers = graph.providers()
@@ -220,6 +228,7 @@ class Monitor:
             for unit in units:
                 unit.group = group
             group.policy.begin(graph)
+        self._in_order = tuple(self.groups.values())
         for unit in self.units.values():
             unit.last_message = unit.producers_left == 0
             self._refresh(unit)
@@ -237,11 +246,10 @@ class Monitor:
         Where there are more of them than cores they share these fairly, as threads do (section 5.3): the one whose
         last turn is longest ago comes first. So those that are waited for together also end about together.
         """
-        idle = [
-            group
-            for group in self.groups.values()
-            if group.ready and group.running is None and not group.waits_for and group.left
-        ]
+        idle = []
+        for group in self._in_order:
+            if group.ready and group.running is None and not group.waits_for:
+                idle.append(group)
         if len(idle) > 1:
             idle.sort(key=_turn)
         return idle if self.pace.left is None else idle[: self.pace.left]
@@ -251,11 +259,12 @@ class Monitor:
         policy, ready = group.policy, group.ready
         unit = policy.pick(ready, group.last)
         assert isinstance(unit, Unit)
-        self.pace.decided()
+        if self.pace.left:
+            self.pace.decided()
         activation = self._turn(unit, policy)
         if self._on_decision is not None:
-            scores = [(candidate.id, policy.score(candidate, group.last)) for candidate in ready]
-            self._on_decision(Decided(activation, policy.name, group.name, scores))
+            scores = policy.scores(ready, group.last)
+            self._on_decision(Decided(activation, policy.name, group.name, tuple(ready), scores))
         self._begin(group, unit)
         return activation
 
@@ -274,38 +283,31 @@ class Monitor:
         unit.stalled = False
         if self._on_message is not None:
             self._on_message("monitor", unit.id, Message.RESUME)
-        self._refresh(unit)
+        if unit.ready:
+            unit.ready = False
+            del group.ready[bisect_left(group.ready, unit.number, key=_number)]
 
     def _turn(self, unit: Unit, policy: Policy) -> Activation:
         """What the unit does in this turn, and with how many packs (the stopping rules, reckoned beforehand)."""
-        self.activations += 1
-        number, slot = self.activations, self.limits.slot_seconds if policy.timed else 0.0
+        self.activations = number = self.activations + 1
+        slot = self.limits.slot_seconds if policy.timed else 0.0
         if unit.outbox:
-            return Activation(number, unit, _DELIVER, deliver=self._deliverable(unit, slot))
-        if unit.work is _BLOCK:
+            return Activation(number, unit, _DELIVER, (), 0, self._deliverable(unit, slot))
+        work = unit.work
+        if work is _STREAM and not unit.references:
+            allowed = self._allowed(unit, unit.rows_in - unit.rows_absorbed, slot)
+            return Activation(number, unit, _PROCESS, _taken(unit.inputs, allowed))
+        if work is _BLOCK:
             if unit.queue_packs:
-                return Activation(number, unit, _ABSORB, self._taken(unit.inputs, self._absorbed(unit, slot)))
+                return Activation(number, unit, _ABSORB, _taken(unit.inputs, self._absorbed(unit, slot)))
             return Activation(number, unit, _WHOLE)
-        if unit.references and any(queue.packs for queue in unit.references):
-            return Activation(number, unit, _ABSORB, self._taken(unit.references, self._absorbed(unit, slot)))
-        if unit.work is _SOURCE:
+        if any(queue.packs for queue in unit.references):
+            return Activation(number, unit, _ABSORB, _taken(unit.references, self._absorbed(unit, slot)))
+        if work is _SOURCE:
             allowed = min(self._allowed(unit, unit.rows_read, slot), self._worked_off(unit, slot))
-            return Activation(number, unit, _READ, read_packs=allowed)
+            return Activation(number, unit, _READ, (), allowed)
         allowed = self._allowed(unit, unit.rows_in - unit.rows_absorbed, slot)
-        return Activation(number, unit, _PROCESS, self._taken(unit.inputs, allowed))
-
-    def _taken(self, queues: Sequence[Queue], most: int) -> list[tuple[Queue, int]]:
-        """So many packs from the front of the queues, one queue after the other."""
-        take = []
-        for queue in queues:
-            count = len(queue.packs)
-            if count:
-                if count >= most:
-                    take.append((queue, most))
-                    break
-                take.append((queue, count))
-                most -= count
-        return take
+        return Activation(number, unit, _PROCESS, _taken(unit.inputs, allowed))
 
     def _absorbed(self, unit: Unit, slot: float) -> int:
         """How many packs a unit puts aside in one slot; all of them where there is none."""
@@ -313,89 +315,113 @@ class Monitor:
 
     def _in_slot(self, rows: int, seconds: float, slot: float) -> int:
         """The packs that fit into a slot at a measured rate; one where nothing was measured yet."""
-        return max(1, int(slot * rows / seconds / self.limits.pack_rows)) if seconds > 0 else 1
+        if seconds <= 0:
+            return 1
+        packs = int(slot * rows / seconds / self.limits.pack_rows)
+        return packs if packs > 1 else 1
 
     def _allowed(self, unit: Unit, rows: int, slot: float) -> int:
         """How many packs: as its measured rate fits into the slot, and as the consumers' queues can take."""
         allowed = self._in_slot(rows, unit.seconds, slot) if slot else MANY
-        for queue in unit.outputs:
-            if queue.capacity is not None:
-                share = queue.passed_rows / rows if rows else 1.0
-                room = queue.room
-                if share * allowed > room:
-                    allowed = max(1, int(room / share))
+        for queue in unit.bounded:
+            share = queue.passed_rows / rows if rows else 1.0
+            room = queue.room
+            if share * allowed > room:
+                allowed = max(1, int(room / share))
         return allowed
 
     def _worked_off(self, unit: Unit, slot: float) -> int:
         """The packs that the slowest consumer works off in one slot: more would only wait in its queue."""
-        if not slot:
-            return MANY
-        bounded = [queue.consumer for queue in unit.outputs if queue.capacity is not None]
-        rates = [self._in_slot(consumer.rows_in, consumer.seconds, slot) for consumer in bounded]
-        return min(rates, default=MANY)
+        least = MANY
+        if slot:
+            for queue in unit.bounded:
+                consumer = queue.consumer
+                packs = self._in_slot(consumer.rows_in, consumer.seconds, slot)
+                if packs < least:
+                    least = packs
+        return least
 
     def _deliverable(self, unit: Unit, slot: float) -> int:
         """How many packs of the outbox have room; with a time slot, no more than it made in such a time."""
-        most = len(unit.outbox)
-        if slot:
-            most = min(most, self._worked_off(unit, slot))
-            if any(queue.capacity is not None for queue in unit.outputs):
-                most = min(most, self._in_slot(unit.rows_out, unit.seconds, slot))
+        most = MANY
+        if slot and unit.bounded:
+            most = min(self._worked_off(unit, slot), self._in_slot(unit.rows_out, unit.seconds, slot))
+        found = 0
         added: dict[Queue, tuple[int, int]] = {}
-        for count, (pack, queues) in enumerate(unit.outbox):
-            if count == most:
-                return count
+        for pack, queues in unit.outbox:
+            if found >= most:
+                break
+            some = wanted = min(pack.count, most - found)
             for queue in queues:
                 packs, size = added.get(queue, (0, 0))
-                heavy = queue.bytes + size + pack.bytes > queue.limit_bytes and (queue.packs or packs)
-                if packs >= queue.room or heavy:
-                    return count
-                added[queue] = packs + 1, size + pack.bytes
-        return most
+                some = min(some, queue.room - packs)
+                if queue.capacity_bytes is not None:
+                    some = _not_too_heavy(queue, pack, packs, size, some)
+            if some > 0:
+                found += some
+                for queue in queues:
+                    packs, size = added.get(queue, (0, 0))
+                    added[queue] = packs + some, size + pack.bytes * some
+            if some < wanted:
+                break
+        return found
 
     # -- what came of it
 
     def report(self, activation: Activation, outcome: Outcome, now: float) -> None:
         """A turn is over: its packs leave the queues, what it gave enters those that have room."""
-        unit, statistics = activation.unit, self.statistics
+        unit, step, statistics = activation.unit, activation.step, self.statistics
         statistics.clock(now)
-        taken = 0
-        for queue, count in activation.take:
-            rows = queue.rows
-            packs = queue.take_many(count)
-            taken += rows - queue.rows
-            if queue.capacity is not None:
-                statistics.release_all(packs)
-            self._refresh(queue.producer)
-        unit.rows_in += taken
+        if activation.take:
+            taken = unit.queue_rows
+            for queue, count in activation.take:
+                self._take(queue, count)
+            taken -= unit.queue_rows
+            unit.rows_in += taken
+            if step is _ABSORB:
+                unit.rows_absorbed += taken
+        elif step is _WHOLE:
+            unit.worked = True
         unit.seconds += outcome.seconds
         unit.activations += 1
-        if activation.step is _ABSORB:
-            unit.rows_absorbed += taken
-        elif activation.step is _WHOLE:
-            unit.worked = True
         unit.rows_read += outcome.rows_read
         if outcome.exhausted:
             unit.exhausted = True
+        outbox = unit.outbox
         if outcome.produced:
-            unit.outbox.extend(outcome.produced)
-        if activation.step is _DELIVER:
+            outbox.extend(outcome.produced)
+        if step is _DELIVER:
             self._deliver(unit, activation.deliver, waited=unit.work is not _BLOCK)
-        elif unit.outbox:
-            most = len(unit.outbox)
-            if activation.step is _WHOLE and unit.group.policy.timed:
-                most = self._deliverable(unit, self.limits.slot_seconds)
-            self._deliver(unit, most)
-            if unit.outbox and unit.work is not _BLOCK:  # a blocking unit's results lie in its own area
-                for pack, queues in unit.outbox:
+        elif outbox:
+            timed = step is _WHOLE and unit.group.policy.timed
+            self._deliver(unit, self._deliverable(unit, self.limits.slot_seconds) if timed else MANY)
+            if outbox and unit.work is not _BLOCK:  # a blocking unit's results lie in its own area
+                for pack, queues in outbox:
                     if any(queue.capacity is not None for queue in queues):
-                        statistics.hold(pack)
+                        statistics.hold(pack.count, pack.rows * pack.count, pack.bytes * pack.count)
         self._end(unit)
+
+    def _take(self, queue: Queue, count: int) -> None:
+        """Packs leave a queue; its producer may have room again."""
+        packs, rows, size, roomy = queue.count, queue.rows, queue.bytes, queue.extra == 0
+        queue.take(count)
+        if queue.capacity is not None:
+            if len(queue.beside) == 1:
+                self.statistics.release(count, rows - queue.rows, size - queue.bytes)
+            else:
+                left = queue.beside_it()
+                if left[0] < queue.count:
+                    left = queue.count, queue.rows, queue.bytes
+                if left[0] < packs:  # what others hold too is not gone yet
+                    self.statistics.release(packs - left[0], rows - left[1], size - left[2])
+        producer = queue.producer
+        # One that could go on still can: there is only more room, unless the queue was beyond its capacity.
+        if not ((producer.ready and roomy) or producer.finished):
+            self._refresh(producer)
 
     def _end(self, unit: Unit) -> None:
         """The unit has stopped: stalled, or finished."""
-        group = unit.group
-        group.running = None
+        unit.group.running = None
         self.running -= 1
         unit.running = False
         unit.stalled = True
@@ -412,39 +438,36 @@ class Monitor:
         Those that `waited` there took memory already, and were counted.
         """
         outbox = unit.outbox
-        reached: dict[Unit, None] = {}
-        while outbox and most:
-            head, queues = outbox[0]
-            room = most
+        while outbox and most > 0:
+            pack, queues = outbox[0]
+            count = pack.count
+            some = count if count < most else most
+            bounded = False
             for queue in queues:
-                if queue.room < room:
-                    room = queue.room
-                if queue.capacity_bytes is not None:  # then one pack after the other
-                    room = min(room, 1 if queue.fits(head) else 0)
-            if room <= 0:
+                if queue.capacity is not None:  # what is staged lies on disk, and is no queue memory
+                    bounded = True
+                    if queue.room < some:
+                        some = queue.room
+                    if queue.capacity_bytes is not None:  # then one pack after the other
+                        some = min(some, 1 if queue.fits(pack) else 0)
+            if some <= 0:
                 break
-            # All packs in a row that go the same way, as far as there is room.
-            packs = [pack for pack, to in outbox if to is queues] if room >= len(outbox) else []
-            if len(packs) == len(outbox):
-                outbox.clear()
+            if some == count:
+                outbox.popleft()
             else:
-                packs = []
-                while outbox and outbox[0][1] is queues and len(packs) < room:
-                    packs.append(outbox.popleft()[0])
-            most -= len(packs)
-            bounded = 0
-            rows, size = sum([pack.rows for pack in packs]), sum([pack.bytes for pack in packs])
+                outbox[0] = Pack(pack.rows, pack.bytes, pack.name, count - some), queues
+                pack = Pack(pack.rows, pack.bytes, pack.name, some)
+            most -= some
+            rows = pack.rows * some
             unit.rows_out += rows
             for queue in queues:
-                queue.put_many(packs, rows, size)
-                bounded += queue.capacity is not None  # what is staged lies on disk, and is no queue memory
-                reached[queue.consumer] = None
-            if bounded:
-                self.statistics.hold_all(packs, bounded, rows, size)
-                if waited:
-                    self.statistics.release_all(packs)
-        for consumer in reached:
-            self._refresh(consumer)
+                queue.put(pack, queues)
+            if bounded and not waited:
+                self.statistics.hold(some, rows, pack.bytes * some)
+            for queue in queues:
+                consumer = queue.consumer
+                if not (consumer.ready or consumer.running):  # one that could go on still can
+                    self._refresh(consumer)
 
     def _finish(self, unit: Unit) -> None:
         """A unit joins the finished ones, and its consumers hear that nothing more comes."""
@@ -510,8 +533,7 @@ class Monitor:
             return False
         waiting = [queue for queue in full if queue.consumer.references and not queue.consumer.references_whole()]
         queue = min(waiting or full, key=lambda queue: (queue.bytes, queue.rows, queue.spec.id))
-        assert queue.capacity is not None
-        queue.extra += queue.capacity
+        queue.spill()
         self.spills += 1
         if self._on_spill is not None:
             self._on_spill(queue)
@@ -521,25 +543,63 @@ class Monitor:
     def check(self) -> None:
         """Every invariant, for tests: counts add up, nothing is beyond its capacity, flags are true."""
         for queue in self.queues.values():
-            assert queue.rows == sum(pack.rows for pack in queue.packs)
-            assert queue.bytes == sum(pack.bytes for pack in queue.packs)
-            assert queue.capacity is None or len(queue.packs) <= queue.capacity + queue.extra
-            assert queue.bytes <= queue.limit_bytes or len(queue.packs) == 1
+            assert queue.count == sum(pack.count for pack in queue.packs)
+            assert queue.rows == sum(pack.rows * pack.count for pack in queue.packs)
+            assert queue.bytes == sum(pack.bytes * pack.count for pack in queue.packs)
+            assert queue.capacity is None or queue.count <= queue.capacity + queue.extra
+            assert queue.bytes <= queue.limit_bytes or queue.count == 1
+            full = queue.capacity is not None and queue.bytes >= queue.limit_bytes
+            room = MANY if queue.capacity is None else queue.capacity + queue.extra - queue.count
+            assert queue.room == (0 if full else room)
         for unit in self.units.values():
             queues = [*unit.inputs, *unit.references]
             assert unit.queue_rows == sum(queue.rows for queue in queues)
-            assert unit.queue_packs == sum(len(queue.packs) for queue in queues)
+            assert unit.queue_packs == sum(queue.count for queue in queues)
             assert unit.ready == unit.can_go() == (unit in unit.group.ready)
             assert not unit.finished or (not unit.queue_packs and not unit.outbox)
             assert unit.last_message == all(queue.producer.finished for queue in queues)
-        bounded = [queue for queue in self.queues.values() if queue.capacity is not None]
-        held: dict[int, Pack] = {id(pack): pack for queue in bounded for pack in queue.packs}
+        # Of the queues that get the same packs each holds the last of those that the longest holds.
+        held: list[tuple[int, int]] = []
+        for shared in {frozenset(queue.beside) for queue in self.queues.values()}:
+            contents = [_one_by_one(queue.packs) for queue in shared if queue.capacity is not None]
+            longest = max(contents, key=len, default=[])
+            assert all(longest[len(longest) - len(content) :] == content for content in contents)
+            held += longest
         for unit in self.units.values():
             if unit.work is not _BLOCK:
-                held |= {id(pack): pack for pack, to in unit.outbox if any(q.capacity is not None for q in to)}
+                waiting = [pack for pack, to in unit.outbox if any(q.capacity is not None for q in to)]
+                held += _one_by_one(waiting)
         assert self.statistics.packs == len(held)
-        assert self.statistics.rows == sum(pack.rows for pack in held.values())
-        assert self.statistics.bytes == sum(pack.bytes for pack in held.values())
+        assert self.statistics.rows == sum(rows for rows, _ in held)
+        assert self.statistics.bytes == sum(size for _, size in held)
+
+
+def _one_by_one(packs: Iterable[Pack]) -> list[tuple[int, int]]:
+    """The rows and bytes of each pack."""
+    return [(pack.rows, pack.bytes) for pack in packs for _ in range(pack.count)]
+
+
+def _taken(queues: Sequence[Queue], most: int) -> list[tuple[Queue, int]]:
+    """So many packs from the front of the queues, one queue after the other."""
+    take = []
+    for queue in queues:
+        count = queue.count
+        if count:
+            if count >= most:
+                take.append((queue, most))
+                break
+            take.append((queue, count))
+            most -= count
+    return take
+
+
+def _not_too_heavy(queue: Queue, pack: Pack, packs: int, size: int, most: int) -> int:
+    """How many packs of a run a queue takes by its bytes, behind those `packs` of `size` bytes that go in before."""
+    limit = queue.limit_bytes
+    for some in range(most):
+        if queue.bytes + size + pack.bytes * (some + 1) > limit and (queue.count or packs + some):
+            return some
+    return most
 
 
 def _is_full(queue: Queue) -> bool:

@@ -57,6 +57,10 @@ class Policy(ABC):
     # Whether units with nothing to do are called in vain as well. Only the simulated backend charges for it.
     calls_idle: ClassVar[bool] = False
 
+    def __init_subclass__(cls) -> None:
+        if "score" in vars(cls) and "scores" not in vars(cls):
+            cls.scores = Policy.scores  # type: ignore[method-assign]  # not those of a policy that it is made from
+
     def begin(self, graph: ScheduleGraph) -> None:  # noqa: B027 - most policies need to know nothing beforehand
         """Look at what will be scheduled."""
 
@@ -67,6 +71,10 @@ class Policy(ABC):
     @abstractmethod
     def score(self, candidate: Candidate, last: int) -> float:
         """What speaks for a candidate; the decision log shows it. The highest score is picked."""
+
+    def scores(self, candidates: Sequence[Candidate], last: int) -> list[float]:
+        """The score of each candidate."""
+        return [self.score(candidate, last) for candidate in candidates]
 
 
 def policies() -> dict[str, type[Policy]]:

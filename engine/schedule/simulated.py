@@ -7,13 +7,13 @@ engine of the scheduling paper needs to wake a thread. Round robin also pays for
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Any
 
-from engine.schedule.graph import ScheduleGraph, Work
+from engine.schedule.graph import ScheduleGraph
 from engine.schedule.monitor import Activation, Decided, Group, Limits, Monitor, Outcome, Step, Unit
 from engine.schedule.policy import Policy
 from engine.schedule.queues import Pack, Queue
@@ -24,7 +24,8 @@ QUEUE_PACKS = 100
 SLOT_MS = 70.0
 STALL_MS = 4.0
 
-_READ, _ABSORB, _WHOLE, _DELIVER = Step.READ, Step.ABSORB, Step.WHOLE, Step.DELIVER  # looked up once, not each turn
+# Looked up once, not each turn.
+_READ, _PROCESS, _ABSORB, _DELIVER = Step.READ, Step.PROCESS, Step.ABSORB, Step.DELIVER
 
 ROW_BYTES = 100
 SNAPSHOT_MS = 100.0  # of the virtual clock
@@ -73,12 +74,51 @@ class _Port:
         self.taken = 0
         self.given = 0
 
-    def owed(self, rows: int) -> int:
-        """The rows to give after so many more were taken; fractions are carried on."""
-        self.taken += rows
-        owed = int(self.taken * self.share + 1e-6) - self.given
-        self.given += owed
-        return owed
+
+class Worker:
+    """Carries out the turns of one unit."""
+
+    __slots__ = ("left", "pack_bytes", "pack_rows", "ports", "row_bytes", "row_seconds", "whole_us")
+
+    def __init__(self, cost: UnitCost, outputs: list[tuple[Queue, ...]], pack_rows: int) -> None:
+        self.row_seconds = cost.cost_us / 1e6
+        self.whole_us = cost.whole_us
+        self.left = cost.rows  # of a source
+        self.ports = [_Port(port, cost.shares.get(port[0].spec.id, cost.selectivity)) for port in outputs]
+        self.pack_rows = pack_rows
+        self.row_bytes = cost.row_bytes
+        self.pack_bytes = pack_rows * cost.row_bytes
+
+    def carry_out(self, activation: Activation) -> Outcome:
+        """What comes of a turn, and how long it takes."""
+        step = activation.step
+        if step is _PROCESS or step is _ABSORB:
+            rows = 0
+            for queue, count in activation.take:
+                rows += queue.rows if count == queue.count else queue.rows_of(count)
+            return Outcome(rows * self.row_seconds, self._packs(rows) if step is _PROCESS else ())
+        if step is _DELIVER:
+            return Outcome(0.0)
+        if step is _READ:
+            rows = min(self.left, activation.read_packs * self.pack_rows)
+            self.left -= rows
+            return Outcome(rows * self.row_seconds, self._packs(rows), rows, self.left == 0)
+        rows = activation.unit.rows_absorbed
+        return Outcome(rows * self.whole_us / 1e6, self._packs(rows))
+
+    def _packs(self, rows: int) -> list[tuple[Pack, tuple[Queue, ...]]]:
+        """What leaves by each port after so many more rows were taken; fractions of a row are carried on."""
+        produced: list[tuple[Pack, tuple[Queue, ...]]] = []
+        for port in self.ports:
+            port.taken = taken = port.taken + rows
+            owed = int(taken * port.share + 1e-6) - port.given
+            port.given += owed
+            full, rest = divmod(owed, self.pack_rows)
+            if full:
+                produced.append((Pack(self.pack_rows, self.pack_bytes, "", full), port.queues))
+            if rest:
+                produced.append((Pack(rest, rest * self.row_bytes), port.queues))
+        return produced
 
 
 class Simulation:
@@ -125,18 +165,13 @@ class Simulation:
         self.on_clock = on_clock
         self.on_held = on_held
         self.snapshot_seconds = snapshot_ms / 1000
-        self.left = {unit.id: costs[unit.id].rows for unit in graph.units if unit.work is Work.SOURCE}
-        self.row_seconds = {id_: cost.cost_us / 1e6 for id_, cost in costs.items()}
         self.busy = 0.0
-        self.ports: dict[str, list[_Port]] = {}
+        self.workers: dict[Unit, Worker] = {}
         for unit in self.monitor.units.values():
             names = (ports or {}).get(unit.id)
             queues = self.monitor.queues
             shared = [tuple(queues[name] for name in port) for port in names] if names else [tuple(unit.outputs)]
-            cost = costs[unit.id]
-            self.ports[unit.id] = [
-                _Port(port, cost.shares.get(port[0].spec.id, cost.selectivity)) for port in shared if port
-            ]
+            self.workers[unit] = Worker(costs[unit.id], [port for port in shared if port], pack_rows)
 
     def full_bytes(self) -> int | None:
         """What the queues hold when all of them are full; None where none is limited."""
@@ -150,33 +185,34 @@ class Simulation:
 
     def run(self) -> Simulated:
         """Until every unit has finished."""
-        monitor = self.monitor
+        monitor, workers, cores = self.monitor, self.workers, self.cores
         heap: list[tuple[float, int, Activation, Outcome]] = []
         next_snapshot = 0.0
         monitor.statistics.clock(self.now)  # the time until the first turn is over counts too
-        while not monitor.finished:
+        while monitor.unfinished:
             if self.on_held is not None:
                 while monitor.pace.held:  # the virtual world stands still, with what runs in the middle of its turn
                     self.on_held()
-            if len(heap) < self.cores:
-                for group in monitor.idle_groups()[: self.cores - len(heap)]:
+            free = cores - len(heap)
+            if free > 0:
+                for group in monitor.idle_groups()[:free]:
                     last = group.last
                     activation = monitor.decide(group)
-                    outcome = self._carry_out(activation)
+                    outcome = workers[activation.unit].carry_out(activation)
                     seconds = outcome.seconds + self.switch
                     if group.policy.calls_idle:
                         idle = self._passed_over(group, last, activation.unit.number)
                         self.idle_calls += idle
                         seconds += idle * self.switch
                     self.busy += seconds
-                    heapq.heappush(heap, (self.now + seconds, activation.number, activation, outcome))
+                    heappush(heap, (self.now + seconds, activation.number, activation, outcome))
             if not heap:
                 if not monitor.unblock():
                     raise Deadlock(f"{monitor.unfinished} units cannot go on")
                 continue
             if self.on_held is not None and monitor.pace.held:
                 continue
-            end, _, activation, outcome = heapq.heappop(heap)
+            end, _, activation, outcome = heappop(heap)
             if self.on_snapshot is not None:
                 while next_snapshot < end:
                     if self.on_clock is not None:
@@ -186,9 +222,11 @@ class Simulation:
             if self.on_clock is not None:
                 self.on_clock(end)
             self.now = end
-            before = activation.unit.rows_in
-            monitor.report(activation, outcome, end)
-            if self.on_turn is not None:
+            if self.on_turn is None:
+                monitor.report(activation, outcome, end)
+            else:
+                before = activation.unit.rows_in
+                monitor.report(activation, outcome, end)
                 self.on_turn(activation, activation.unit.rows_in - before, outcome)
         return Simulated(
             seconds=self.now,
@@ -210,40 +248,3 @@ class Simulation:
             self._unfinished[group.name] = unfinished
         passed = bisect_left(unfinished, number) - bisect_right(unfinished, last)
         return passed if number > last else passed + len(unfinished)
-
-    def _carry_out(self, activation: Activation) -> Outcome:
-        unit, step = activation.unit, activation.step
-        if step is _DELIVER:
-            return Outcome(0.0)
-        if step is _READ:
-            left = self.left[unit.id]
-            rows = min(left, activation.read_packs * self.pack_rows)
-            self.left[unit.id] = left = left - rows
-            return Outcome(rows * self.row_seconds[unit.id], self._packs(unit, rows), rows, left == 0)
-        if step is _WHOLE:
-            rows = unit.rows_absorbed
-            return Outcome(rows * self.costs[unit.id].whole_us / 1e6, self._packs(unit, rows))
-        rows = 0
-        for queue, count in activation.take:
-            if count == len(queue.packs):
-                rows += queue.rows
-            else:
-                packs = iter(queue.packs)
-                for _ in range(count):
-                    rows += next(packs).rows
-        if step is _ABSORB:
-            return Outcome(rows * self.row_seconds[unit.id])
-        return Outcome(rows * self.row_seconds[unit.id], self._packs(unit, rows))
-
-    def _packs(self, unit: Unit, rows: int) -> list[tuple[Pack, tuple[Queue, ...]]]:
-        size, width = self.pack_rows, self.costs[unit.id].row_bytes
-        produced: list[tuple[Pack, tuple[Queue, ...]]] = []
-        for port in self.ports[unit.id]:
-            queues = port.queues
-            full, rest = divmod(port.owed(rows), size)
-            if full:
-                each = size * width
-                produced += [(Pack(size, each), queues) for _ in range(full)]
-            if rest:
-                produced.append((Pack(rest, rest * width), queues))
-        return produced

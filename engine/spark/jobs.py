@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,8 @@ from pyspark.sql import SparkSession
 from engine.events import Event, SparkJob
 
 POLL_SECONDS = 0.5
+LONG_POLL_SECONDS = 1.0  # where looking takes long; Spark forgets all but the last hundred jobs
+SHARE = 0.01  # of the time that looking may take: it is the JVM's time too, and that has work to do
 LATE = 20  # jobs that may still be on their way to the store when younger ones are there
 FEW = 12  # stages are asked for one by one: an answer of more than 8 KB waits 40 ms for its acknowledgement
 SPARE = 8  # stages asked for beyond those that are looked for, as others may have begun meanwhile
@@ -142,8 +145,11 @@ class JobsTold:
             self._thread.join()
 
     def _follow(self) -> None:
-        while not self._stop.wait(POLL_SECONDS):
+        rest = POLL_SECONDS
+        while not self._stop.wait(rest):
+            begun = time.monotonic()
             self._look()
+            rest = min(LONG_POLL_SECONDS, max(POLL_SECONDS, (time.monotonic() - begun) / SHARE))
         self._look()
 
     def _look(self) -> None:

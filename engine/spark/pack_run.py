@@ -80,6 +80,13 @@ class PackRun(Run):
         self.progress.add({"spill": queue.spec.id})
         self.log.add(log.spill(queue))
 
+    def _tell_turn(self, turn: Turn, taken: Mapping[str, list[Pack]]) -> None:
+        rows = sum(pack.rows for packs in taken.values() for pack in packs)
+        self.log.add(log.turn(turn.activation, rows, turn.outcome))
+
+    def _tell_queues(self) -> None:
+        self.log.add(self._snapshot())
+
     def _snapshot(self) -> QueueSnapshot:
         store = self.store
         return log.snapshot(self.monitor, self._in_turn(), memory_bytes=store.memory_bytes, disk_bytes=store.disk_bytes)
@@ -96,7 +103,7 @@ class PackRun(Run):
         def watch() -> None:
             while not stop.wait(SNAPSHOT_SECONDS):
                 if self.running or not self.monitor.pace.held:  # nothing changes in a run that stands still
-                    self.log.add(self._snapshot())
+                    self._tell_queues()
 
         thread = threading.Thread(target=watch, name="snapshots", daemon=True)
         if self.schedule.telemetry:
@@ -124,7 +131,7 @@ class PackRun(Run):
             limit = self.settings.parallel_units or max(2, self.cores)
         self._loop(limit)
         if self.schedule.telemetry:
-            self.log.add(self._snapshot())
+            self._tell_queues()
         self.summary.queue = self.monitor.statistics.summary()
         self.summary.activations = self.monitor.activations
         self.summary.staged_bytes = self.store.max_disk_bytes
@@ -227,8 +234,7 @@ class PackRun(Run):
             if output.extra and output.capacity is not None and len(output.packs) > output.capacity:
                 self.store.to_disk(list(output.packs)[output.capacity :])
         if self.schedule.telemetry:
-            rows = sum(pack.rows for packs in taken.values() for pack in packs)
-            self.log.add(log.turn(activation, rows, outcome))
+            self._tell_turn(turn, taken)
 
     def _took(self, turn: Turn, taken: Mapping[str, list[Pack]]) -> list[Pack]:
         """What a turn changed beside the queues, also one that is replayed. Gives the packs that are let go."""
@@ -302,8 +308,7 @@ class PackRun(Run):
         packs: dict[str, Pack] = {}
         for step in self.progress.done():
             if "spill" in step:
-                queue = self.monitor.queues[step["spill"]]
-                queue.extra += queue.capacity or 0
+                self.monitor.queues[step["spill"]].spill()
                 self.monitor.spills += 1
                 continue
             unit = self.monitor.units[step["unit"]]

@@ -8,17 +8,20 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
 
 from engine.cli import papilio
 from engine.errors import EnvironmentProblem
-from engine.experiments import bench_commands
+from engine.experiments import bench_commands, bench_overhead
 from engine.experiments.apart import Apart
 from engine.experiments.bench import Contender, Options, Report, find, names
 from engine.experiments.contest import Contest, Entry, digests
 from engine.experiments.measure import watched
+from engine.spark.jobs import JobsTold
+from engine.spark.pack_run import PackRun
 from tests.end_to_end.helpers import papilio_here
 
 SMALL = 0.01
@@ -318,6 +321,36 @@ def test_overhead_reports_units_activations_and_telemetry(folder, spark):
 
 
 # ---------------------------------------------------------------- commands
+
+
+def test_what_telemetry_takes_is_weighed_call_by_call():
+    class Log:
+        def add(self, event):
+            until = time.thread_time() + 0.02
+            while time.thread_time() < until:
+                pass
+
+    class Watched:
+        def poll(self):
+            time.sleep(0.03)
+            return []
+
+    def told():
+        PackRun._tell_queues(SimpleNamespace(log=Log(), _snapshot=lambda: None))
+        JobsTold._look(SimpleNamespace(_watch=Watched(), _tell=lambda event: None))
+
+    with bench_overhead.weighing() as weight:
+        told()
+    assert weight.seconds >= 0.05, "the processor's time of the one, the clock's of the other"
+    before = weight.seconds
+    told()
+    assert weight.seconds == before, "only while it is weighed"
+
+
+def test_a_median_is_surely_above_a_value_that_chance_would_not_leave_so_few_below():
+    twelve = [float(number) for number in range(12)]
+    assert bench_overhead.surely_above(twelve) == 2.0  # three of twelve tosses or more below: 98 of 100 times
+    assert bench_overhead.surely_above([1.0, 5.0]) == 1.0
 
 
 def test_commands_has_every_command_that_answers_without_spark(tmp_path):

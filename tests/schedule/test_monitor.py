@@ -329,6 +329,24 @@ def test_a_pack_that_two_share_counts_once_until_both_have_taken_it():
     assert (monitor.statistics.packs, monitor.statistics.rows, monitor.statistics.bytes) == (0, 0, 0)
 
 
+def test_a_run_of_packs_is_delivered_and_taken_in_parts():
+    monitor = monitor_of("s v w", "s>v s>w", MinimumMemory(), capacity=4, limits=Limits(10, slot_seconds=2.0))
+    (group,) = monitor.idle_groups()
+    both = (monitor.queues["s>v"], monitor.queues["s>w"])
+    monitor.report(monitor.decide(group), Outcome(1.0, [(Pack(10, 100, "", 6), both)], 60, True), 1.0)
+    monitor.check()
+    assert [queue.count for queue in both] == [4, 4]
+    assert (monitor.statistics.packs, monitor.statistics.rows) == (6, 60), "two wait in the outbox"
+    taken = monitor.decide(group)
+    assert (taken.unit.id, taken.packs) == ("v", 1), "nothing was measured of it yet"
+    monitor.report(taken, Outcome(1.0), 2.0)
+    monitor.check()
+    assert [queue.count for queue in both] == [3, 4]
+    assert monitor.statistics.packs == 6, "the other holds it still"
+    last = monitor.decide(group)
+    assert (last.unit.id, last.packs) == ("v", 2), "two in a slot of two seconds"
+
+
 def test_packs_of_two_ports_are_two():
     alike = tuple(replace(unit, group="") for unit in units("s v w"))
     monitor = Monitor(ScheduleGraph(alike, queues("s>v s>w")), {"": RoundRobin()}, Limits(10))

@@ -115,7 +115,7 @@ def test_turns_that_end_while_the_run_is_paused_are_reported_and_nothing_is_lost
             steps -= monitor.activations - before
         if running and chance.random() < 0.7:
             activation = running.pop(chance.randrange(len(running)))
-            outcome = carrier._carry_out(activation)
+            outcome = carrier.workers[activation.unit].carry_out(activation)
             now += 0.01 + outcome.seconds
             monitor.report(activation, outcome, now)
             monitor.check()

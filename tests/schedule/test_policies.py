@@ -74,6 +74,25 @@ def test_minimum_memory_picks_the_largest_memory_benefit():
     assert picked(MinimumMemory(), selective, crowded) == 1
 
 
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.integers(0, 3)), min_size=1))
+def test_the_highest_score_is_picked_and_the_log_has_the_score_of_each(given):
+    waiting = [Waiting(number, *figures) for number, figures in enumerate(given)]
+    for policy in (RoundRobin(), MinimumCost(), MinimumMemory()):
+        scores = policy.scores(waiting, 3)
+        assert scores == [policy.score(one, 3) for one in waiting]
+        if max(scores) > 0 or not isinstance(policy, MinimumMemory):
+            assert scores[policy.pick(waiting, 3).number] == max(scores)
+
+
+def test_a_policy_made_from_another_with_a_score_of_its_own_has_it_in_the_log():
+    class Reversed(MinimumMemory):
+        def score(self, candidate, last):
+            return -super().score(candidate, last)
+
+    one = Waiting(0, queue_rows=20, rows_in=100, rows_out=10, seconds=9)
+    assert Reversed().scores([one], -1) == [-200.0]
+
+
 def test_minimum_memory_prefers_a_quick_writer_to_a_slow_one():
     slow = Waiting(0, queue_rows=100, rows_in=100, rows_out=0, seconds=10)
     quick = Waiting(1, queue_rows=100, rows_in=100, rows_out=0, seconds=5)

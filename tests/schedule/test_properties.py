@@ -43,7 +43,7 @@ class Watched(Simulation):
         assert monitor.running <= self.cores
         for id_, queue in monitor.queues.items():
             if queue.capacity is not None:
-                assert len(queue.packs) <= queue.capacity + self.allowed[id_], "above its capacity, and nobody said so"
+                assert queue.count <= queue.capacity + self.allowed[id_], "above its capacity, and nobody said so"
         for unit in monitor.units.values():
             waiting = sum(queue.rows for queue in (*unit.inputs, *unit.references))
             passed = sum(queue.passed_rows for queue in (*unit.inputs, *unit.references))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -17,21 +16,31 @@ class MinimumMemory(Policy):
     timed: ClassVar[bool] = True
 
     def pick(self, candidates: Sequence[Candidate], last: int) -> Candidate:
-        largest = -1
-        most = -math.inf
-        by_memory = by_cost = candidates[0]
+        largest = 0
+        most = 0.0
+        by_memory, by_cost = None, candidates[0]
         for candidate in candidates:
-            rows, seconds = candidate.queue_rows, candidate.seconds
-            # Nothing was measured yet: the formula cannot be applied, and speaks neither for nor against it.
-            benefit = (candidate.rows_in - candidate.rows_out) / seconds * rows if seconds > 0 else 0.0
-            if most < benefit:
-                by_memory, most = candidate, benefit
-            if largest < rows:
-                by_cost, largest = candidate, rows
-        return by_memory if most > 0 else by_cost
+            rows = candidate.queue_rows
+            if rows:
+                if rows > largest:
+                    by_cost, largest = candidate, rows
+                seconds = candidate.seconds
+                # Nothing was measured yet: the formula cannot be applied, and speaks neither for nor against it.
+                if seconds > 0:
+                    benefit = (candidate.rows_in - candidate.rows_out) / seconds * rows
+                    if benefit > most:
+                        by_memory, most = candidate, benefit
+        return by_cost if by_memory is None else by_memory
 
     def score(self, candidate: Candidate, last: int) -> float:
         """MemB: rows freed for each second so far, times the rows that wait."""
         if candidate.seconds <= 0:
             return 0.0
         return (candidate.rows_in - candidate.rows_out) / candidate.seconds * candidate.queue_rows
+
+    def scores(self, candidates: Sequence[Candidate], last: int) -> list[float]:
+        # All at once: calling `score` for each of them would be a third of what a decision takes.
+        return [
+            (one.rows_in - one.rows_out) / one.seconds * one.queue_rows if one.seconds > 0 else 0.0
+            for one in candidates
+        ]

@@ -24,3 +24,6 @@ class RoundRobin(Policy):
     def score(self, candidate: Candidate, last: int) -> float:
         # Those behind the last come first, by their numbers, then those before it.
         return -candidate.number if candidate.number > last else -candidate.number - 1e9
+
+    def scores(self, candidates: Sequence[Candidate], last: int) -> list[float]:
+        return [-one.number if one.number > last else -one.number - 1e9 for one in candidates]
