@@ -347,12 +347,6 @@ def test_what_telemetry_takes_is_weighed_call_by_call():
     assert weight.seconds == before, "only while it is weighed"
 
 
-def test_a_median_is_surely_above_a_value_that_chance_would_not_leave_so_few_below():
-    twelve = [float(number) for number in range(12)]
-    assert bench_overhead.surely_above(twelve) == 2.0  # three of twelve tosses or more below: 98 of 100 times
-    assert bench_overhead.surely_above([1.0, 5.0]) == 1.0
-
-
 def test_commands_has_every_command_that_answers_without_spark(tmp_path):
     asked = [" ".join(words) for words in bench_commands.commands(bench_commands.Places(tmp_path, SMALL)).values()]
     context = click.Context(papilio)
