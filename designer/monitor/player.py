@@ -13,7 +13,7 @@ from engine.recording import RunRecording
 
 TICK_MS = 100
 LOADING_MS = 400  # between two pictures while a long log is read
-PART_BYTES = 1 << 18
+PART_BYTES = 1 << 19
 SLICE_S = 0.010  # of reading at a time; then the window has its turn
 SPEEDS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0)  # that are offered; any other may be typed
 SLOWEST, FASTEST = 1e-6, 1e6
@@ -46,7 +46,7 @@ class Player(QObject):
         self._timer.timeout.connect(self.tick)
         # Reading and drawing take turns in one thread: with two, every call of Qt would wait for the other's lock.
         self._reading = QTimer(self)
-        self._reading.timeout.connect(self._read)
+        self._reading.timeout.connect(self._read_in_turn)
         self._drawing = QTimer(self)
         self._drawing.setInterval(0)
         self._drawing.timeout.connect(self._draw_next)
@@ -71,6 +71,13 @@ class Player(QObject):
         """Let go of the recording."""
         for timer in (self._timer, self._reading, self._drawing):
             timer.stop()
+
+    def _read_in_turn(self) -> None:
+        """One thing in a turn of the window: what waits to be drawn comes first."""
+        if self._waiting:
+            self._reading.start(0)
+        else:
+            self._read()
 
     def _read(self) -> None:
         recording = self.recording
@@ -159,7 +166,7 @@ class Player(QObject):
                 self.changed.emit()
         shown = (self.count, self.at)
         # A long log is drawn now and then while it is read, ever less often.
-        grown = self.loaded or (now - self._drawn >= LOADING_MS / 1000 and self.count > 1.5 * self._shown[0])
+        grown = self.loaded or (now - self._drawn >= LOADING_MS / 1000 and self.count > 2 * self._shown[0])
         if shown != self._shown and grown:
             self._shown, self._drawn = shown, now
             self.ticked.emit()
