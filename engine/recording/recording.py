@@ -225,7 +225,7 @@ class RunRecording:
         """A decision with its candidates, read from the log."""
         table = self.decisions
         offset, length = int(table["offset"][number]), int(table["bytes"][number])
-        with self.path.open("rb") as file:
+        with self.path.open("rb", buffering=0) as file:
             file.seek(offset)
             data: dict[str, Any] = json.loads(file.read(length))
         return Decision(

@@ -265,7 +265,7 @@ def test_staleness_grows_with_time_and_falls_at_a_refresh(
     assert panel.lines["view"].value() == 9.0
     player.seek(5.5)
     player.redraw()
-    assert "1</span>" in panel.headline.text()  # beyond its bound at that moment
+    assert ", 1 of " in panel.headline.text()  # beyond its bound at that moment
     assert seconds_text(10.5) in panel.headline.text()
 
 
@@ -313,7 +313,7 @@ def test_parallelism_counts_units_and_spark_jobs(player: Player, runs: dict[str,
     assert "Spark jobs, 1 stages" in panel.headline.text()
     player.seek(1.75)
     player.redraw()
-    assert "1.1</span>" in panel.headline.text(), "three quarters of the last second at one and a half"
+    assert "1.1 of 3 cores busy" in panel.headline.text(), "three quarters of the last second at one and a half"
     assert "of 3 cores busy" in panel.headline.text()
     jobs = shown(JobsPanel, player, log)
     assert [(job.number, job.unit, job.begin, job.end) for job in jobs.bars.shown] == [

@@ -111,6 +111,7 @@ class Log(QTableView):
     def __init__(self, panel: DecisionsPanel) -> None:
         super().__init__()
         self.panel = panel
+        self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setModel(panel.model)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -149,6 +150,7 @@ class Candidates(QWidget):
         super().__init__()
         self.panel = panel
         self.decision: Decision | None = None
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setMinimumWidth(160)
 
     def show_decision(self, decision: Decision | None) -> None:
