@@ -139,7 +139,7 @@ class Log(QTableView):
                     painter.fillRect(left, top + (tall - size) // 2, size, size, color)
                     room = self.columnWidth(column) - CELL_MARGIN - round(ICON * panel.scale)
                     left += round(ICON * panel.scale)
-                    text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
+                    text = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, room)
                 painter.drawText(left, top + down, text)
 
 
