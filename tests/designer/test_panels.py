@@ -100,6 +100,15 @@ def test_spills_and_the_budget_are_marked(player: Player, runs: dict[str, Path],
     assert not panel.above.isVisible()
 
 
+def test_lanes_of_a_narrow_panel_have_names_of_their_own(player: Player, runs: dict[str, Path]) -> None:
+    panel = shown(ActivityPanel, player, runs["rr"])
+    panel.resize(380, 420)
+    player.redraw()
+    names = [text for _, text in panel.item.getAxis("left")._tickLevels[0]]
+    assert any("…" in name for name in names)
+    assert len(set(names)) == len(names)
+
+
 def test_a_budget_far_above_the_queues_is_told_at_the_top(
     player: Player, runs: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -115,6 +124,12 @@ def test_a_budget_far_above_the_queues_is_told_at_the_top(
     assert panel.above.isVisible()
     assert panel.above.toPlainText() == "budget 900 GB, above this picture"
     assert panel.above.pos().y() == pytest.approx(panel.view.viewRange()[1][1])
+    for height in (420, 210):
+        panel.resize(900, height)
+        QApplication.processEvents()
+        player.redraw()
+        peak = panel.view.mapViewToScene(QPointF(0, panel.total.getData()[1].max())).y()
+        assert peak >= panel.above.mapRectToScene(panel.above.boundingRect()).bottom() - 1, "it lies over no curve"
     panel.measure.setCurrentIndex(panel.measure.findData("packs"))
     player.redraw()
     assert not panel.above.isVisible(), "a budget is in bytes"

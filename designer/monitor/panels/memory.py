@@ -104,7 +104,7 @@ class MemoryPanel(TimePlot):
 
     def draw_plot(self, recording: Any, start: float, stop: float) -> None:
         measure, style = self.measure.currentData(), self.style_.currentData()
-        if not self.same(recording, measure, style, tuple(self.ranking), self.least_top):
+        if not self.same(recording, measure, style, tuple(self.ranking), self.least_top, self.view.height()):
             self._draw_curves(recording, start, stop, measure, style)
         self._draw_figures(recording, measure)
         for box in (self.measure, self.style_):  # last: with more or less room all is drawn again
@@ -129,7 +129,7 @@ class MemoryPanel(TimePlot):
             self.disk.setData(times, disk[: len(times)])
         top = self._draw_budget(recording, measure, top)
         self._draw_spills(recording, found)
-        self.set_top(top)
+        self.set_top(top * self._headroom())
         self.above.setPos(start, self.view.viewRange()[1][1])
         self._facts = figures(recording)
 
@@ -231,6 +231,13 @@ class MemoryPanel(TimePlot):
         self.budget.setValue(limit)
         self.budget.label.setFormat(text)
         return max(top, limit)
+
+    def _headroom(self) -> float:
+        """How much higher the picture has to be for the note at its top to lie over no curve."""
+        if not self.above.isVisible():
+            return 1.0
+        height = max(self.view.height(), 1.0)
+        return height / max(height - self.above.boundingRect().height(), height / 2)
 
     def _limit(self, recording: Any) -> tuple[int | None, str]:
         if recording.budget_bytes is not None:
