@@ -102,6 +102,7 @@ class Panel(QWidget):
         self.body.addWidget(self.key)
         self.setToolTip(self.what)
         self._stale = True
+        self.headline_of()
         player.opened.connect(self._begin)
         player.ticked.connect(self._ask)
         themes().changed.connect(self._restyle)

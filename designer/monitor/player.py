@@ -39,6 +39,7 @@ class Player(QObject):
         self.span = TimeSpan(self)
         self._drawn = 0.0
         self._waiting: list[Callable[[], None]] = []  # what is to be drawn, one by one
+        self._painting = False  # this turn of the window is for what was drawn in the last one
         self._shown: tuple[int, float] = (-1, -1.0)
         self._last = time.monotonic()
         self._timer = QTimer(self)
@@ -49,7 +50,7 @@ class Player(QObject):
         self._reading.timeout.connect(self._read_in_turn)
         self._drawing = QTimer(self)
         self._drawing.setInterval(0)
-        self._drawing.timeout.connect(self._draw_next)
+        self._drawing.timeout.connect(self._draw_in_turn)
 
     # -- the recording
 
@@ -74,7 +75,7 @@ class Player(QObject):
 
     def _read_in_turn(self) -> None:
         """One thing in a turn of the window: what waits to be drawn comes first."""
-        if self._waiting:
+        if self._drawing.isActive():
             self._reading.start(0)
         else:
             self._read()
@@ -116,18 +117,22 @@ class Player(QObject):
         """Have something drawn soon; the window can do something else between two of them."""
         if draw not in self._waiting:
             self._waiting.append(draw)
+        if not self._drawing.isActive():
+            self._painting = True  # whoever asks may have changed the canvas already
             self._drawing.start()
 
-    def _draw_next(self) -> None:
-        if self._waiting:
+    def _draw_in_turn(self) -> None:
+        """Draw one thing; the window's next turn is for painting what that has changed."""
+        self._painting = not self._painting and bool(self._waiting)
+        if self._painting:
             self._waiting.pop(0)()
-        if not self._waiting:
+        elif not self._waiting:
             self._drawing.stop()
 
     def draw_all(self) -> None:
         """Draw what waits for it, now."""
         while self._waiting:
-            self._draw_next()
+            self._waiting.pop(0)()
 
     @property
     def count(self) -> int:
