@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QComboBox
 
 from designer.monitor.panel import NORMAL
@@ -20,6 +21,7 @@ from engine.recording.series import MEASURES, Figures, Memory, figures, memory, 
 SHOWN = 7  # queues with a colour of their own, four for the back row; the others are one
 OTHERS = "others"
 NEAR = 3  # times what is drawn: up to there a budget is a line of the picture
+NOTE_MARGIN = 8  # pixels above and below the letters of a note
 STYLES = ("stacked", "lines", "total")
 
 
@@ -129,7 +131,7 @@ class MemoryPanel(TimePlot):
             self.disk.setData(times, disk[: len(times)])
         top = self._draw_budget(recording, measure, top)
         self._draw_spills(recording, found)
-        self.set_top(top * self._headroom())
+        self.set_top(max(top, self.least_top) * self._headroom())
         self.above.setPos(start, self.view.viewRange()[1][1])
         self._facts = figures(recording)
 
@@ -234,10 +236,10 @@ class MemoryPanel(TimePlot):
 
     def _headroom(self) -> float:
         """How much higher the picture has to be for the note at its top to lie over no curve."""
-        if not self.above.isVisible():
+        if not self.above.isVisible() and not self.least_top:  # neighbours that share the axis leave the same room
             return 1.0
-        height = max(self.view.height(), 1.0)
-        return height / max(height - self.above.boundingRect().height(), height / 2)
+        height, note = max(self.view.height(), 1.0), QFontMetrics(self.font_of(12)).height() + NOTE_MARGIN
+        return height / max(height - note, height / 2)
 
     def _limit(self, recording: Any) -> tuple[int | None, str]:
         if recording.budget_bytes is not None:
