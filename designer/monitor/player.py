@@ -63,6 +63,8 @@ class Player(QObject):
         self.span.whole = True
         self._waiting.clear()
         self._reading.start(0)
+        self._painting = True  # the window, now without a run, before the first part is read
+        self._drawing.start()
         self._last = time.monotonic()
         self._timer.start()
         self.opened.emit()
