@@ -134,9 +134,9 @@ class QueueBar(QGraphicsItem):
         self.width = min(BAR_WIDTH, max(18.0, path.length() * 0.6))
 
     def show_queue(self, queue: QueueState) -> None:
-        """Take over what it holds."""
-        if queue != self.queue:
-            self.queue = queue
+        """Take over what it holds; from afar nothing but its level is seen."""
+        before, self.queue = self.queue, queue
+        if before is not queue and (before != queue if self.overlay.near else before.level != queue.level):
             self.update()
 
     def boundingRect(self) -> QRectF:
@@ -151,7 +151,7 @@ class QueueBar(QGraphicsItem):
         fill = queue.fill
         color = level_colour(queue.level) if fill is not None else colors.left
         if zoom < FAR:
-            if queue.packs and fill is not None and queue.level != "green":
+            if queue.level != "green":
                 painter.fillRect(QRectF(-26, -26, 52, 52), color)
             return
         if not queue.packs:
@@ -226,7 +226,7 @@ class Overlay:
         self.marks: dict[str, NodeMark] = {}
         self.held = 0  # bytes, in all queues
         self._recording: RunRecording | None = None
-        self._near = view.zoom >= FAR
+        self.near = view.zoom >= FAR  # or from afar
         canvas = view.canvas
         canvas.far_decorations.append(self.paint_far)
         canvas.tellers.append(self.tell)
@@ -270,18 +270,27 @@ class Overlay:
         limiting = bottleneck(recording, state)
         nodes = recording.started.units.get(limiting, {}).get("nodes") if limiting else None
         narrow = nodes[-1] if nodes else None
-        shown: Mapping[str, QGraphicsItem] = self.marks if self._near else self.view.canvas.nodes
-        for id_ in {*state.nodes, *self.nodes}:
-            if self.nodes.get(id_) != state.nodes.get(id_) or (id_ in (narrow, self.narrow) and narrow != self.narrow):
-                item = shown.get(id_)
-                if item is not None:
-                    item.update()
+        shown: Mapping[str, QGraphicsItem] = self.marks if self.near else self.view.canvas.nodes
+        changed = {id_ for id_, node in state.nodes.items() if self._looks_other(self.nodes.get(id_), node)}
+        changed |= self.nodes.keys() - state.nodes.keys()
+        if narrow != self.narrow:
+            changed |= {id_ for id_ in (narrow, self.narrow) if id_ is not None}
+        for id_ in changed:
+            item = shown.get(id_)
+            if item is not None:
+                item.update()
         self.nodes, self.narrow, self.held = state.nodes, narrow, state.bytes
         self._explain({node.count for node in state.nodes.values() if node.count})
         for id_, bar in self.bars.items():
             queue = state.queues.get(id_)
             if queue is not None:
                 bar.show_queue(queue)
+
+    def _looks_other(self, before: NodeState | None, node: NodeState) -> bool:
+        """Whether a node is to be painted again; from afar nothing but its state is seen."""
+        if before is node or before is None:
+            return before is None
+        return before.state is not node.state or (self.near and before != node)
 
     def _explain(self, labels: Collection[str]) -> None:
         """The labels of row counts that are in sight, in the legend."""
@@ -356,14 +365,14 @@ class Overlay:
         for id_, item in canvas.nodes.items():
             if id_ not in self.marks or self.marks[id_].item is not item:
                 self.marks[id_] = NodeMark(item, self)
-                self.marks[id_].setVisible(self._near)
+                self.marks[id_].setVisible(self.near)
             self.marks[id_].place()
 
     def _zoomed(self, zoom: float) -> None:
-        if self._near != (zoom >= FAR):
-            self._near = zoom >= FAR
+        if self.near != (zoom >= FAR):
+            self.near = zoom >= FAR
             for mark in self.marks.values():
-                mark.setVisible(self._near)
+                mark.setVisible(self.near)
 
     def _place(self) -> None:
         self._mark()

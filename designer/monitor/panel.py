@@ -9,9 +9,9 @@ from functools import cache
 from html import escape
 from typing import ClassVar
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QFont, QFontMetrics
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from designer.monitor.colours import Colours
 from designer.monitor.player import Player
@@ -22,7 +22,49 @@ from engine.recording import RunRecording
 
 NORMAL, PROJECTOR = 1.0, 1.6  # how large everything is
 BOLD = QFont.Weight.DemiBold
-UNLIMITED = 1 << 24  # pixels
+
+
+class Headline(QWidget):
+    """Large numbers with what they are, painted by hand: they change with every step of the timeline."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: tuple[tuple[str, str], ...] = ()
+        self._fonts = QFont(), QFont()
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)  # never makes its window wider
+
+    def show_parts(self, parts: Sequence[tuple[str, str]], large: QFont, small: QFont) -> None:
+        """As many of them as there is room for; the tooltip has them all."""
+        if (large, small) != self._fonts:
+            self._fonts = large, small
+            self.updateGeometry()
+        self.parts = tuple(parts)
+        self.setAccessibleName(self.text())
+        self.setToolTip("\n".join(f"{value} {what}" for value, what in parts))
+        self.update()
+
+    def text(self) -> str:
+        """All that it tells."""
+        return ", ".join(f"{value} {what}" for value, what in self.parts)
+
+    def sizeHint(self) -> QSize:
+        return QSize(0, QFontMetrics(self._fonts[0]).height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter, colors = QPainter(self), theme()
+        large, small = (QFontMetrics(font) for font in self._fonts)
+        x, y = 0, (self.height() + large.ascent() - large.descent()) // 2
+        for value, what in self.parts:
+            number, words = large.horizontalAdvance(value), small.horizontalAdvance(f" {what}   ")
+            if x and x + number + words > self.width():
+                break
+            painter.setFont(self._fonts[0])
+            painter.setPen(colors.text)
+            painter.drawText(x, y, value)
+            painter.setFont(self._fonts[1])
+            painter.setPen(colors.muted)
+            painter.drawText(x + number, y, f" {what}")
+            x += number + words
 
 
 class Panel(QWidget):
@@ -40,9 +82,7 @@ class Panel(QWidget):
         self.colours = Colours({}, {})
         self._coloured: tuple[object, ...] = ()  # what the colours are of
         self._headed: tuple[object, ...] = ()  # what the headline tells, and how
-        self.headline = QLabel()
-        self.headline.setTextFormat(Qt.TextFormat.RichText)
-        take_no_room(self.headline)
+        self.headline = Headline()
         self.tools = QHBoxLayout()
         self.tools.setSpacing(6)
         head = QHBoxLayout()
@@ -62,6 +102,7 @@ class Panel(QWidget):
         self.body.addWidget(self.key)
         self.setToolTip(self.what)
         self._stale = True
+        self.headline_of()
         player.opened.connect(self._begin)
         player.ticked.connect(self._ask)
         themes().changed.connect(self._restyle)
@@ -73,26 +114,11 @@ class Panel(QWidget):
         return recording if recording is not None and recording.started is not None else None
 
     def headline_of(self, *parts: tuple[str, str]) -> None:
-        """Large numbers with what they are, as many as there is room for; the tooltip has them all."""
-        colors = theme()
-        room = self.headline.width() if self.headline.isVisible() else UNLIMITED
-        headed = (parts, room, self.scale, colors.name)
-        if headed == self._headed:
-            return
-        self._headed = headed
-        size, small = round(15 * self.scale), round(12 * self.scale)
-        large, words = QFontMetrics(self.font_of(15, BOLD)), QFontMetrics(self.font_of(12))
-        shown: list[str] = []
-        for value, what in parts:
-            room -= large.horizontalAdvance(value) + words.horizontalAdvance(f" {what}   ")
-            if shown and room < 0:
-                break
-            shown.append(
-                f'<span style="font-size:{size}px;font-weight:600;color:{colors.text.name()}">{escape(value)}</span>'
-                f'<span style="font-size:{small}px;color:{colors.muted.name()}"> {escape(what)}</span>'
-            )
-        self.headline.setText("&nbsp;&nbsp;&nbsp;".join(shown))
-        self.headline.setToolTip("\n".join(f"{value} {what}" for value, what in parts))
+        """Large numbers with what they are."""
+        headed = (parts, self.scale, theme().name)
+        if headed != self._headed:
+            self._headed = headed
+            self.headline.show_parts(parts, self.font_of(15, BOLD), self.font_of(12))
 
     def key_of(self, *entries: tuple[QColor, str]) -> None:
         """What the colours stand for, in words."""
@@ -128,8 +154,7 @@ class Panel(QWidget):
 
     def _begin(self) -> None:
         self.colours, self._coloured = Colours({}, {}), ()
-        self.headline.clear()
-        self._headed = ()
+        self.headline_of()
         self.key.hide()
         self.begin()
         self.draw_again()

@@ -13,7 +13,7 @@ from engine.recording import RunRecording
 
 TICK_MS = 100
 LOADING_MS = 400  # between two pictures while a long log is read
-PART_BYTES = 1 << 18
+PART_BYTES = 1 << 19
 SLICE_S = 0.010  # of reading at a time; then the window has its turn
 SPEEDS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0)  # that are offered; any other may be typed
 SLOWEST, FASTEST = 1e-6, 1e6
@@ -39,6 +39,7 @@ class Player(QObject):
         self.span = TimeSpan(self)
         self._drawn = 0.0
         self._waiting: list[Callable[[], None]] = []  # what is to be drawn, one by one
+        self._painting = False  # this turn of the window is for what was drawn in the last one
         self._shown: tuple[int, float] = (-1, -1.0)
         self._last = time.monotonic()
         self._timer = QTimer(self)
@@ -46,10 +47,10 @@ class Player(QObject):
         self._timer.timeout.connect(self.tick)
         # Reading and drawing take turns in one thread: with two, every call of Qt would wait for the other's lock.
         self._reading = QTimer(self)
-        self._reading.timeout.connect(self._read)
+        self._reading.timeout.connect(self._read_in_turn)
         self._drawing = QTimer(self)
         self._drawing.setInterval(0)
-        self._drawing.timeout.connect(self._draw_next)
+        self._drawing.timeout.connect(self._draw_in_turn)
 
     # -- the recording
 
@@ -62,6 +63,8 @@ class Player(QObject):
         self.span.whole = True
         self._waiting.clear()
         self._reading.start(0)
+        self._painting = True  # the window, now without a run, before the first part is read
+        self._drawing.start()
         self._last = time.monotonic()
         self._timer.start()
         self.opened.emit()
@@ -71,6 +74,13 @@ class Player(QObject):
         """Let go of the recording."""
         for timer in (self._timer, self._reading, self._drawing):
             timer.stop()
+
+    def _read_in_turn(self) -> None:
+        """One thing in a turn of the window: what waits to be drawn comes first."""
+        if self._drawing.isActive():
+            self._reading.start(0)
+        else:
+            self._read()
 
     def _read(self) -> None:
         recording = self.recording
@@ -109,18 +119,22 @@ class Player(QObject):
         """Have something drawn soon; the window can do something else between two of them."""
         if draw not in self._waiting:
             self._waiting.append(draw)
+        if not self._drawing.isActive():
+            self._painting = True  # whoever asks may have changed the canvas already
             self._drawing.start()
 
-    def _draw_next(self) -> None:
-        if self._waiting:
+    def _draw_in_turn(self) -> None:
+        """Draw one thing; the window's next turn is for painting what that has changed."""
+        self._painting = not self._painting and bool(self._waiting)
+        if self._painting:
             self._waiting.pop(0)()
-        if not self._waiting:
+        elif not self._waiting:
             self._drawing.stop()
 
     def draw_all(self) -> None:
         """Draw what waits for it, now."""
         while self._waiting:
-            self._draw_next()
+            self._waiting.pop(0)()
 
     @property
     def count(self) -> int:
@@ -159,7 +173,7 @@ class Player(QObject):
                 self.changed.emit()
         shown = (self.count, self.at)
         # A long log is drawn now and then while it is read, ever less often.
-        grown = self.loaded or (now - self._drawn >= LOADING_MS / 1000 and self.count > 1.5 * self._shown[0])
+        grown = self.loaded or (now - self._drawn >= LOADING_MS / 1000 and self.count > 2 * self._shown[0])
         if shown != self._shown and grown:
             self._shown, self._drawn = shown, now
             self.ticked.emit()

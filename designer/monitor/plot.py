@@ -97,7 +97,8 @@ class TimePlot(Panel):
         self._said: tuple[Any, ...] = ("",)  # in the middle, and for which picture
         self.least_top = 0.0  # of the values: that of a neighbour which shares the axis
         self.values = ValueAxis("left")
-        self.plot = Still({"bottom": TimeAxis("bottom"), "left": self.values})
+        self.times = TimeAxis("bottom")
+        self.plot = Still({"bottom": self.times, "left": self.values})
         self.plot.setFrameShape(self.plot.Shape.NoFrame)
         self.item: pg.PlotItem = self.plot.getPlotItem()
         self.view: pg.ViewBox = self.item.getViewBox()
@@ -170,24 +171,29 @@ class TimePlot(Panel):
 
     def draw(self, recording: Any) -> None:
         start, stop = self.player.span.range
+        self.draw_plot(recording, start, stop)
+        empty = bool(self._said[0])  # then there is no time and no moment to show, and scrubbing costs nothing
+        if not empty:
+            self._show_span(start, stop)
+        for axis in (self.values, self.times):
+            self._show_axis(axis, not empty)
+        at = self.player.at
+        self.plot.show_moment(None if empty else at, at < recording.end)
+
+    def _show_span(self, start: float, stop: float) -> None:
         if self.view.viewRange()[0] != [start, stop]:
             self.view.setXRange(start, stop, padding=0)
         long = stop >= LONG_S
         if long != self._long:
             self._long = long
             self._name_time()
-        self.draw_plot(recording, start, stop)
-        empty = bool(self._said[0])  # then there is no moment to show, and scrubbing costs nothing
-        self._show_values(not empty)
-        at = self.player.at
-        self.plot.show_moment(None if empty else at, at < recording.end)
 
-    def _show_values(self, shown: bool) -> None:
-        """The axis of values, or none where there is nothing that has a value."""
-        if self.values.style["showValues"] != shown:
-            self.values.setStyle(showValues=shown)
-        if self.values.label.isVisible() != shown:
-            self.values.showLabel(shown)
+    def _show_axis(self, axis: pg.AxisItem, shown: bool) -> None:
+        """The words of an axis, or none where there is nothing that has a value."""
+        if axis.style["showValues"] != shown:
+            axis.setStyle(showValues=shown)
+        if axis.label.isVisible() != shown:
+            axis.showLabel(shown)
 
     def restyle(self) -> None:
         colors = theme()

@@ -56,7 +56,10 @@ class Strip(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setAccessibleName(tr("Timeline"))
-        player.ticked.connect(self.update)
+        player.ticked.connect(self._ask)
+
+    def _ask(self) -> None:
+        self.player.ask(self.update)
 
     def sizeHint(self) -> QSize:
         return QSize(600, 40)

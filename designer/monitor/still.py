@@ -65,6 +65,7 @@ class Still(pg.PlotWidget):
         self.scale_ = 1.0
         super().__init__(axisItems=axes)
         self.box: pg.ViewBox = self.getPlotItem().getViewBox()
+        self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # the picture covers all of it
         self.grip = Grip(self)
         self.scene().changed.connect(lambda _: self.forget())
         self.box.sigRangeChanged.connect(lambda *_: self._place())

@@ -20,8 +20,10 @@ def bottleneck(recording: RunRecording, state: RunState) -> str | None:
         return None
     before: dict[str, float] = {}
     behind: dict[str, float] = {}
-    for id_, facts in started.queues.items():
-        fill = state.queues[id_].fill or 0.0
+    for id_, queue in state.queues.items():
+        if not queue.packs or id_ not in started.queues:
+            continue
+        fill, facts = queue.fill or 0.0, started.queues[id_]
         consumer, producer = facts.get("consumer", ""), facts.get("producer", "")
         before[consumer] = max(fill, before.get(consumer, 0.0))
         behind[producer] = max(fill, behind.get(producer, 0.0))

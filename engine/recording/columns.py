@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from mmap import mmap
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+LARGE_BYTES = 1 << 20
 
 
 class Columns:
@@ -31,16 +33,20 @@ class Columns:
 
     def add(self, rows: Floats) -> None:
         """More rows: an array with a line for each column."""
-        count = self.count + rows.shape[1]
+        self.room(rows.shape[1])[:] = rows
+        self.count += rows.shape[1]
+
+    def room(self, more: int) -> Floats:
+        """Where so many rows come to stand; they are seen once the count has grown."""
+        count = self.count + more
         if count > self._data.shape[1]:
             self.reserve(max(count, 2 * self._data.shape[1]))
-        self._data[:, self.count : count] = rows
-        self.count = count
+        return self._data[:, self.count : count]
 
     def reserve(self, count: int) -> None:
         """Have room for so many rows, so that none need be moved when they come."""
         if count > self._data.shape[1]:
-            data = np.empty((len(self._place), count))
+            data = _empty(len(self._place), count)
             data[:, : self.count] = self._data[:, : self.count]
             self._data = data
 
@@ -50,11 +56,19 @@ class Columns:
 
     def last(self, name: str) -> float:
         """The newest value of a column; 0 where there is none."""
-        return float(self[name][-1]) if self.count else 0.0
+        return self.at(name, self.count - 1)
 
     def at(self, name: str, row: int) -> float:
         """A value; 0 in front of the first row."""
-        return float(self._data[self._place[name], row]) if row >= 0 else 0.0
+        return self._data.item(self._place[name], row) if row >= 0 else 0.0
+
+
+def _empty(columns: int, rows: int) -> Floats:
+    """Room for a table. Of a large one, a page is taken when it is written to; numpy would take 500 at a time."""
+    size = columns * rows * 8
+    if size < LARGE_BYTES:
+        return np.empty((columns, rows))
+    return np.frombuffer(mmap(-1, size), np.float64).reshape(columns, rows)
 
 
 class _Numbers(dict[str, int]):

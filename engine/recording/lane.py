@@ -20,20 +20,22 @@ class Lane(Columns):
 
     def add_turns(self, turns: Floats) -> None:
         """Turns as an array: begin, end, turns, packs in, rows in, packs out, rows out, seconds; one column each."""
-        begin = np.maximum(turns[0], self.last("end"))
-        end = np.maximum(turns[1], begin)
-        rows = np.empty((9, turns.shape[1]))
-        rows[0], rows[1] = begin, end
-        rows[2:8], rows[8] = turns[2:], end - begin
-        sums = np.cumsum(rows[2:], axis=1)
+        before = self.last("end")
+        rows = self.room(turns.shape[1])
+        np.maximum(turns[0], before, out=rows[0])
+        np.maximum(turns[1], rows[0], out=rows[1])
+        rows[2:8] = turns[2:]
+        np.subtract(rows[1], rows[0], out=rows[8])
         if self.count:
-            sums += self._data[2:, self.count - 1 : self.count]
-        rows[2:] = sums
-        self.add(rows)
+            rows[2:, 0] += self._data[2:, self.count - 1]
+        np.cumsum(rows[2:], axis=1, out=rows[2:])
+        self.count += turns.shape[1]
 
     def ended(self, at: float) -> int:
         """How many turns had ended by a moment."""
-        return int(np.searchsorted(self["end"], at, side="right"))
+        if at >= self.last("end"):  # as of most units at most moments
+            return self.count
+        return int(self["end"].searchsorted(at, side="right"))
 
     def sums(self, turns: int) -> list[float]:
         """All sums after so many turns, in the order of `SUMS`."""

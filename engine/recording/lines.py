@@ -15,7 +15,6 @@ class Decided(msgspec.Struct, tag_field="event", tag="unit-decided", gc=False):
 
     time: float
     unit: str
-    activation: int = 0
 
 
 class Turn(msgspec.Struct, tag_field="event", tag="unit-activated", gc=False):
@@ -42,13 +41,22 @@ class Snapshot(msgspec.Struct, tag_field="event", tag="queue-snapshot", gc=False
 
 
 FAST = (Decided, Turn, Snapshot)
-Line = Decided | Turn | Snapshot | Event
+NEVER = float("-inf")
 
 
 class Other(msgspec.Struct):
     """An event of any other kind: its line is read once more, in full."""
 
     time: float
+
+
+class Unknown(msgspec.Struct):
+    """An event of a kind that nobody here knows: it does not move the clock."""
+
+    time: float = NEVER
+
+
+Entry = Decided | Turn | Snapshot | Other | Unknown
 
 
 def _decoder() -> msgspec.json.Decoder[Any]:
@@ -72,20 +80,17 @@ class LineReader:
         self._known = len(Event.kinds)
         self._decoder = _decoder()
 
-    def read(self, text: bytes) -> tuple[list[Line | Other | None], int | None]:
-        """One entry for each whole line of a text, and the number of the damaged line at which they end.
-
-        An entry is None where nobody knows its kind; one of `Other` is read in full by `full`.
-        """
+    def read(self, text: bytes, count: int) -> tuple[list[Entry], int | None]:
+        """One entry for each of the whole lines of a text, and the number of the damaged line at which they end."""
         if len(Event.kinds) != self._known:  # somebody has brought kinds of their own
             self._known, self._decoder = len(Event.kinds), _decoder()
         try:
-            found = self._decoder.decode_lines(text)
+            found: list[Entry] = self._decoder.decode_lines(text)
         except (msgspec.DecodeError, UnicodeDecodeError):
             found = []
-        if len(found) == text.count(b"\n"):
+        if len(found) == count:
             return found, None
-        entries: list[Line | Other | None] = []
+        entries: list[Entry] = []
         for line in text.split(b"\n")[:-1]:
             try:
                 entries.append(self._single(line))
@@ -97,10 +102,10 @@ class LineReader:
         """The event of a line, with all its fields."""
         return event_from(json.loads(line))
 
-    def _single(self, line: bytes) -> Line | Other | None:
+    def _single(self, line: bytes) -> Entry:
         """One line; raises ValueError where it is damaged."""
         try:
-            data: Line | Other = self._decoder.decode(line)
+            data: Entry = self._decoder.decode(line)
             return data
         except msgspec.ValidationError:
             plain = json.loads(line)
@@ -108,4 +113,4 @@ class LineReader:
             raise ValueError(line)
         kind = str(plain.get("event"))
         self.skipped[kind] = self.skipped.get(kind, 0) + 1
-        return None
+        return Unknown()

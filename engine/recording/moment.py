@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 WINDOW_S = 2.0  # over which a rate is taken
 EVERY = 256  # events between two checkpoints
+NEVER = float("inf")
 Rows = tuple[int | None, int | None, str | None]  # in, out, and how they were counted
 
 
@@ -109,99 +110,137 @@ class Checkpoints:
         return told
 
 
-def state_at(recording: RunRecording, at: float) -> RunState:
-    """Every node and every queue of a run at a moment."""
-    told = recording.told_at(at)
-    names = recording.units.names
-    units = {
-        names[number]: _unit(lane, names[number], at, recording, told)
-        for number, lane in enumerate(recording.lanes[: len(names)])
-    }
-    shot = recording.snapshot_at(at)
-    memory = disk = 0
-    if shot >= 0 and not told.emptied:
-        memory, disk = int(recording.snapshots["memory"][shot]), int(recording.snapshots["disk"][shot])
-    return RunState(
-        at,
-        told.status,
-        told.reason,
-        units,
-        _nodes(recording, units, told),
-        _queues(recording, shot, told),
-        memory,
-        disk,
-        told.committed,
-    )
+class Moments:
+    """A run at any moment. What is as it was at the last one that was asked for is not made again."""
 
+    def __init__(self) -> None:
+        self._units: dict[str, tuple[tuple[object, ...], UnitState]] = {}
+        self._nodes: dict[str, tuple[tuple[object, ...], NodeState]] = {}
+        self._idle: tuple[tuple[object, ...], dict[str, QueueState]] = ((), {})  # queues that hold nothing
 
-def _unit(lane: Lane, name: str, at: float, recording: RunRecording, told: Told) -> UnitState:
-    ended = lane.ended(at)
-    since: float | None = None
-    if ended < lane.count:
-        begin = lane.at("begin", ended)
+    def at(self, recording: RunRecording, at: float) -> RunState:
+        """Every node and every queue of a run at a moment."""
+        told = recording.told_at(at)
+        names = recording.units.names
+        units = {
+            name: self._unit(lane, name, at, recording, told)
+            for name, lane in zip(names, recording.lanes, strict=False)
+        }
+        shot = recording.snapshot_at(at)
+        memory = disk = 0
+        if shot >= 0 and not told.emptied:
+            memory, disk = int(recording.snapshots["memory"][shot]), int(recording.snapshots["disk"][shot])
+        return RunState(
+            at,
+            told.status,
+            told.reason,
+            units,
+            self._make_nodes(recording, units, told),
+            self._queues(recording, shot, told),
+            memory,
+            disk,
+            told.committed,
+        )
+
+    def _unit(self, lane: Lane, name: str, at: float, recording: RunRecording, told: Told) -> UnitState:
+        ended = lane.ended(at)
+        begin = lane.at("begin", ended) if ended < lane.count else recording.open.get(name, NEVER)
         since = begin if begin <= at else None
-    elif name in recording.open:
-        begin = recording.open[name]
-        since = begin if begin <= at else None
-    turns, packs_in, rows_in, packs_out, rows_out, seconds, _ = lane.sums(ended)
-    message = None
-    if name in told.failed:
-        state, message = State.FAILED, told.failed[name][1]
-    elif name in told.finished or told.status == "done":
-        state = State.FINISHED
-    elif since is not None:
-        state = State.RUNNING
-    else:
-        state = State.STALLED if turns or name in told.begun else State.WAITING
-    rate = 0.0
-    if state in (State.RUNNING, State.STALLED):
-        taken = "rows_in" if lane.at("rows_in", lane.count - 1) else "rows_out"
-        window = min(WINDOW_S, at) or WINDOW_S
-        rate = (lane.grown_at(taken, at) - lane.grown_at(taken, at - window)) / window
-    return UnitState(
-        state,
-        since if state is State.RUNNING else None,
-        int(turns),
-        int(packs_in),
-        int(rows_in),
-        int(packs_out),
-        int(rows_out),
-        seconds,
-        rate,
-        told.progress.get(name) if state is State.RUNNING else None,
-        message,
-    )
+        message = None
+        if name in told.failed:
+            state, message = State.FAILED, told.failed[name][1]
+        elif name in told.finished or told.status == "done":
+            state = State.FINISHED
+        elif since is not None:
+            state = State.RUNNING
+        else:
+            state = State.STALLED if lane.at("turns", ended - 1) or name in told.begun else State.WAITING
+        running = state is State.RUNNING
+        rate = _rate(lane, ended, since, at) if running or state is State.STALLED else 0.0
+        known = (ended, state, since if running else None, rate, told.progress.get(name) if running else None, message)
+        before = self._units.get(name)
+        if before is not None and before[0] == known:
+            return before[1]
+        turns, packs_in, rows_in, packs_out, rows_out, seconds, _ = lane.sums(ended)
+        unit = UnitState(
+            state,
+            known[2],
+            int(turns),
+            int(packs_in),
+            int(rows_in),
+            int(packs_out),
+            int(rows_out),
+            seconds,
+            rate,
+            known[4],
+            message,
+        )
+        self._units[name] = (known, unit)
+        return unit
+
+    def _make_nodes(self, recording: RunRecording, units: dict[str, UnitState], told: Told) -> dict[str, NodeState]:
+        started = recording.started
+        if started is None:
+            return {}
+        nodes = {}
+        for node in started.nodes:
+            unit = recording.units_of.get(node, "")
+            of = units.get(unit)
+            known = (started, of, told.counted.get(node), told.finished.get(unit), told.failed.get(unit))
+            before = self._nodes.get(node)
+            if before is None or before[0] != known:  # mostly the same objects, which is seen at once
+                before = self._nodes[node] = (known, _node(recording, node, unit, of, told))
+            nodes[node] = before[1]
+        return nodes
+
+    def _queues(self, recording: RunRecording, shot: int, told: Told) -> dict[str, QueueState]:
+        names = recording.queues.names
+        known = (recording.started, len(names), told.capacity)
+        if self._idle[0] != known:
+            capacity = {**recording.capacities(), **told.capacity}
+            idle = {name: QueueState(0, 0, 0, capacity.get(name)) for name in (*capacity, *names)}
+            self._idle = (known, idle)
+        queues = dict(self._idle[1])
+        if told.emptied:
+            return queues
+        which, held = recording.held_in(shot)
+        for number, packs, rows, size in zip(which.tolist(), *held.tolist(), strict=True):
+            name = names[int(number)]
+            queues[name] = QueueState(int(packs), int(rows), int(size), queues[name].capacity)
+        return queues
 
 
-def _nodes(recording: RunRecording, units: dict[str, UnitState], told: Told) -> dict[str, NodeState]:
+def _rate(lane: Lane, ended: int, since: float | None, at: float) -> float:
+    """The rows a second that a unit took of late; those that it gave, of one that takes none."""
+    window = min(WINDOW_S, at) or WINDOW_S
+    if since is None and lane.at("end", ended - 1) <= at - window:
+        return 0.0  # nothing of late
+    taken = "rows_in" if lane.last("rows_in") else "rows_out"
+    return (lane.grown_at(taken, at) - lane.grown_at(taken, at - window)) / window
+
+
+def _node(recording: RunRecording, node: str, unit: str, of: UnitState | None, told: Told) -> NodeState:
     started = recording.started
-    if started is None:
-        return {}
-    nodes = {}
-    for node, facts in started.nodes.items():
-        unit = recording.units_of.get(node)
-        of = units.get(unit) if unit is not None else None
-        if unit is None or of is None:
-            nodes[node] = NodeState(State.WAITING, None, None, None, None)
-            continue
-        members = started.units[unit]["nodes"] if unit in started.units else [node]
-        rows: Rows = None, None, None
-        counted = told.counted.get(node)
-        if counted is not None:
-            rows = counted.rows_in, counted.rows_out, counted.count
-        elif started.queues:
-            rows = _passed(recording, unit, of, members, node, str(facts.get("role")))
-        elif started.granularity == "fused":
-            rows = _written(told.finished.get(unit), of, members, node, str(facts.get("role")))
-        message = of.message
-        if message is not None and told.failed[unit][0] not in (None, node):
-            message = None  # another node of the unit is to blame
-        state = of.state
-        if of.state is State.FAILED and message is None:
-            state = State.STALLED
-        rate = of.rows_per_second if len(members) == 1 else None
-        nodes[node] = NodeState(state, *rows, rate, message, of.progress)
-    return nodes
+    if of is None or started is None:
+        return NodeState(State.WAITING, None, None, None, None)
+    role = str(started.nodes[node].get("role"))
+    members = started.units[unit]["nodes"] if unit in started.units else [node]
+    rows: Rows = None, None, None
+    counted = told.counted.get(node)
+    if counted is not None:
+        rows = counted.rows_in, counted.rows_out, counted.count
+    elif started.queues:
+        rows = _passed(recording, unit, of, members, node, role)
+    elif started.granularity == "fused":
+        rows = _written(told.finished.get(unit), of, members, node, role)
+    message = of.message
+    if message is not None and told.failed[unit][0] not in (None, node):
+        message = None  # another node of the unit is to blame
+    state = of.state
+    if of.state is State.FAILED and message is None:
+        state = State.STALLED
+    rate = of.rows_per_second if len(members) == 1 else None
+    return NodeState(state, *rows, rate, message, of.progress)
 
 
 def _passed(recording: RunRecording, unit: str, of: UnitState, members: list[str], node: str, role: str) -> Rows:
@@ -228,18 +267,3 @@ def _written(written: int | None, of: UnitState, members: list[str], node: str, 
         return taken, written, "fused" if taken is None else "exact"
     begun = of.state in (State.RUNNING, State.FINISHED)
     return None, None, "fused" if begun and len(members) > 1 else None
-
-
-def _queues(recording: RunRecording, shot: int, told: Told) -> dict[str, QueueState]:
-    capacity = recording.capacities()
-    names = recording.queues.names
-    queues = {
-        name: QueueState(0, 0, 0, told.capacity.get(name, capacity.get(name))) for name in (*capacity, *names)
-    }  # fmt: skip
-    if told.emptied:
-        return queues
-    which, held = recording.held_in(shot)
-    for number, packs, rows, size in zip(which.tolist(), *held.tolist(), strict=True):
-        name = names[int(number)]
-        queues[name] = QueueState(int(packs), int(rows), int(size), told.capacity.get(name, capacity.get(name)))
-    return queues

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,68 +24,74 @@ from engine.events import (
     UpdateFinished,
     UpdateStarted,
 )
-from engine.recording.lane import Lane
-from engine.recording.lines import Decided, Line, LineReader, Other, Snapshot, Turn
+from engine.recording.columns import Floats
+from engine.recording.lines import Decided, Entry, LineReader, Snapshot, Turn, Unknown
 from engine.recording.state import Spill
 
 if TYPE_CHECKING:
     from engine.recording.recording import RunRecording
 
+FIGURES = attrgetter("packs_in", "rows_in", "packs_out", "rows_out", "seconds")  # of a turn, as a lane takes them
+
 
 class Part:
     """Takes the events of one part of a log, in order, and adds them to the columns together at its end."""
 
-    def __init__(self, recording: RunRecording, text: bytes) -> None:
+    def __init__(self, recording: RunRecording) -> None:
         self.of = recording
-        self.text = text
         self.now = recording.end
-        self.turns: list[float] = []  # 9 numbers each: the unit, then as a lane takes them
-        self.decided: list[float] = []  # 4 each: time, unit, activation, line
+        self.turns: list[Turn] = []
+        self.begins: list[float] = []  # of those turns
+        self.ends: list[float] = []
+        self.lost: list[int] = []  # those of them that came to nothing
+        self.decided: list[Floats] = []  # as `decisions` has them
         self.shots: list[float] = []  # 9 each, as `snapshots` has them
         self.held: list[float] = []  # 4 each
 
-    def take(self, entries: Sequence[Line | Other | None], reader: LineReader) -> int | None:
-        """The events in their order; the number of the line that turned out to be none."""
-        # By the million: what stands inside the loop counts.
-        recording, turns, decided = self.of, self.turns, self.decided
-        open_, units = recording.open, recording.units.numbers
-        lines: list[bytes] = []
-        now, begin, count = self.now, recording.begin, recording.count
-        for number, line in enumerate(entries):
-            if line is None:
-                continue
-            if not count:
-                begin = recording.begin = line.time
-            count += 1
-            at = line.time - begin
-            if at < now:  # threads may write in another order than that in which they looked at the clock
-                at = now
-            now = at
+    def take(self, text: bytes, offset: int, reader: LineReader) -> tuple[int, int | None]:
+        """Whole lines, which stand so far into the log: how many they are, and which of them is damaged."""
+        ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+        starts = np.concatenate(([0], ends[:-1] + 1))
+        entries, damaged = reader.read(text, len(ends))
+        clock = self._clock(entries)
+        # By the million: what stands inside the loop counts, and what can be done for all at once is done in `close`.
+        turns, begins, finishes, open_ = self.turns, self.begins, self.ends, self.of.open
+        decided: list[int] = []
+        unknown = 0
+        for number, (line, at) in enumerate(zip(entries, clock.tolist(), strict=True)):
             if type(line) is Turn:
-                unit, seconds = line.unit, line.seconds
-                begun = open_.pop(unit, None)
-                if begun is None:
-                    begun = max(0.0, at - seconds)
-                turns += (units[unit], begun, at, 1, line.packs_in, line.rows_in,
-                          line.packs_out, line.rows_out, seconds)  # fmt: skip
+                begun = open_.pop(line.unit, None)
+                turns.append(line)
+                begins.append(max(0.0, at - line.seconds) if begun is None else begun)
+                finishes.append(at)
             elif type(line) is Decided:
-                unit = line.unit
-                open_[unit] = at
-                decided += (at, units[unit], line.activation, number)
+                open_[line.unit] = at
+                decided.append(number)
             elif type(line) is Snapshot:
                 self._snapshot(at, line)
+            elif type(line) is Unknown:
+                unknown += 1
             else:
-                recording.count = count
-                lines = lines or self.text.split(b"\n")
                 try:
-                    event = reader.full(lines[number])
+                    event = reader.full(text[starts[number] : ends[number]])
                     if event is not None:
                         self._other(at, event)
-                except (AttributeError, KeyError, TypeError, ValueError):
-                    self.now = now
-                    return number  # an event by its name only
-        self.now, recording.count = now, count
-        return None
+                except (AttributeError, KeyError, TypeError, ValueError):  # an event by its name only
+                    entries, clock, damaged = entries[:number], clock[:number], number
+                    break
+        self.of.count += len(entries) - unknown
+        self.now = float(clock[-1]) if len(clock) else self.now
+        if decided:
+            self.decided.append(np.array((clock[decided], offset + starts[decided], (ends - starts)[decided])))
+        return len(ends), damaged
+
+    def _clock(self, entries: Sequence[Entry]) -> Floats:
+        """When each event was, in seconds since the first; never before the one in front of it."""
+        times = np.fromiter(map(attrgetter("time"), entries), np.float64, len(entries))
+        if not self.of.count:
+            self.of.begin = next((line.time for line in entries if type(line) is not Unknown), 0.0)
+        # Threads may write in another order than that in which they looked at the clock.
+        return np.maximum.accumulate(np.maximum(times - self.of.begin, self.now))
 
     def _snapshot(self, at: float, line: Snapshot) -> None:
         before, held = self.of.held.count, self.held
@@ -179,31 +187,41 @@ class Part:
     def _add_turn(
         self, unit: str, begun: float, at: float, turns: int = 0, rows_out: int = 0, seconds: float = 0.0
     ) -> None:
-        self.turns += (self.of.units.number(unit), begun, at, turns, 0, 0, 0, rows_out, seconds)
+        if not turns:
+            self.lost.append(len(self.turns))
+        self.turns.append(Turn(at, unit, seconds, rows_out=rows_out))
+        self.begins.append(begun)
+        self.ends.append(at)
 
     def close(self) -> None:
         """Hand everything over."""
         recording = self.of
-        while len(recording.lanes) < len(recording.units):
-            recording.lanes.append(Lane())
         if self.turns:
-            turns = np.array(self.turns, dtype=np.float64).reshape(-1, 9)
-            turns = turns[np.argsort(turns[:, 0], kind="stable")]
-            units, starts = np.unique(turns[:, 0], return_index=True)
-            stops = (*starts[1:].tolist(), len(turns))
-            for unit, first, last in zip(units.astype(int).tolist(), starts.tolist(), stops, strict=True):
-                recording.lanes[unit].add_turns(turns[first:last, 1:].T)
+            self._close_turns()
+        for unit in recording.open:
+            recording.units.number(unit)
+        recording.make_lanes()
         if self.decided:
-            decided = np.array(self.decided, dtype=np.float64).reshape(-1, 4)
-            line = decided[:, 3].astype(np.int64)
-            ends = np.flatnonzero(np.frombuffer(self.text, np.uint8) == ord("\n"))
-            starts = np.concatenate(([0], ends[:-1] + 1))
-            rows = np.empty((5, len(decided)))
-            rows[:3] = decided[:, :3].T
-            rows[3], rows[4] = recording.bytes_read + starts[line], (ends - starts)[line]
-            recording.decisions.add(rows)
+            recording.decisions.add(np.concatenate(self.decided, axis=1))
         if self.held:
             recording.held.add(np.array(self.held, dtype=np.float64).reshape(-1, 4).T)
         if self.shots:
             recording.snapshots.add(np.array(self.shots, dtype=np.float64).reshape(-1, 9).T)
         recording.end = self.now
+
+    def _close_turns(self) -> None:
+        """The turns to the lanes of their units."""
+        recording, count = self.of, len(self.turns)
+        names = map(attrgetter("unit"), self.turns)
+        units = np.fromiter(map(recording.units.numbers.__getitem__, names), np.int64, count)
+        recording.make_lanes()
+        figures = chain.from_iterable(map(FIGURES, self.turns))
+        turns = np.empty((8, count))
+        turns[0], turns[1], turns[2] = self.begins, self.ends, 1.0
+        turns[2, self.lost] = 0.0
+        turns[3:] = np.fromiter(figures, np.float64, 5 * count).reshape(count, 5).T
+        order = np.argsort(units, kind="stable")
+        units, turns = units[order], turns[:, order]
+        edges = [0, *(np.flatnonzero(np.diff(units)) + 1).tolist(), count]
+        for first, last in pairwise(edges):
+            recording.lanes[units[first]].add_turns(turns[:, first:last])

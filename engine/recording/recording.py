@@ -6,6 +6,7 @@ import json
 import os
 from bisect import bisect_right
 from collections import Counter
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ from engine.events import Event, RunFinished, RunStarted, SparkJob, SparkReady
 from engine.recording.columns import Columns, Floats, Names
 from engine.recording.lane import Lane
 from engine.recording.lines import LineReader
-from engine.recording.moment import Checkpoints, Told, state_at
+from engine.recording.moment import Checkpoints, Moments, Told
 from engine.recording.part import Part
 from engine.recording.state import Decision, RunState, Spill
 
 PART_BYTES = 1 << 20  # read at a time: some milliseconds, so that a window stays alive beside it
+TEXT_BYTES = 1 << 16  # of it decoded at a time: what stays near the processor is read in half the time
+TURN_BYTES = 250  # of a log for each turn: a line for the decision and one for its end are seldom shorter
 
 
 class RunRecording:
@@ -42,7 +45,7 @@ class RunRecording:
         self.queues = Names()
         self.tables = Names()
         self.lanes: list[Lane] = []  # by unit
-        self.decisions = Columns("time", "unit", "activation", "offset", "bytes")
+        self.decisions = Columns("time", "offset", "bytes")  # the last two: where its line stands in the log
         self.snapshots = Columns("time", "packs", "rows", "bytes", "memory", "disk", "running", "first", "last")
         self.held = Columns("queue", "packs", "rows", "bytes")  # of snapshots, from `first` to `last`
         self.staleness = Columns("time", "table", "staleness")
@@ -58,8 +61,10 @@ class RunRecording:
         self.givers: dict[str, set[str]] = {}  # unit → the nodes of it that rows leave by
         self._reader = LineReader()
         self._checkpoints = Checkpoints()
+        self._moments = Moments()
         self._offset = 0
         self._lines = 0
+        self._turns_expected = 0
         self._titles: tuple[RunStarted | None, dict[str, str]] = (None, {})  # of all units, and whose they are
         self._shown: tuple[float, int, RunState] | None = None  # the last moment that was asked for
 
@@ -137,41 +142,60 @@ class RunRecording:
         """Take the next whole lines of the log; returns how many. 0: nothing new, or a damaged line."""
         if self.damage is not None:
             return 0
+        part, before = Part(self), self._lines
         try:
-            with self.path.open("rb") as file:
+            with self.path.open("rb", buffering=0) as file:
                 if not self._offset:
                     self._reserve(os.fstat(file.fileno()).st_size)
-                file.seek(self._offset)
-                text = file.read(most)
-                whole = text.rfind(b"\n") + 1
-                while not whole and len(text) == most:  # a line longer than a part
-                    most *= 2
-                    file.seek(self._offset)
-                    text = file.read(most)
-                    whole = text.rfind(b"\n") + 1
+                until = self._offset + most
+                while self._offset < until and self.damage is None and self._take(part, self._lines_of(file)):
+                    pass
         except FileNotFoundError:
             return 0
-        if len(text) < most:
+        part.close()
+        return self._lines - before
+
+    def _lines_of(self, file: FileIO) -> bytes:
+        """The whole lines of the next text of a log; nothing where there are none yet."""
+        size = TEXT_BYTES
+        while True:
+            file.seek(self._offset)
+            text = file.read(size)
+            whole = text.rfind(b"\n") + 1
+            if whole or len(text) < size:
+                break
+            size *= 2  # a line that is longer
+        if len(text) < size:
             self.cut_off = whole < len(text)
-        return self.feed(text[:whole]) if whole else 0
+        return text[:whole]
 
     def _reserve(self, size: int) -> None:
         """Room for what a log of this size usually holds; memory that nothing is written to costs nothing."""
-        self.decisions.reserve(size // 500)
-        self.held.reserve(size // 400)
-        self.snapshots.reserve(size // 4000)
+        self._turns_expected = size // TURN_BYTES
+        self.decisions.reserve(size // TURN_BYTES)
+        self.held.reserve(size // 100)
+        self.snapshots.reserve(size // 2000)
+
+    def make_lanes(self) -> None:
+        """A lane for each unit that has been heard of, with room for twice its share of the turns."""
+        for _ in range(len(self.lanes), len(self.units)):
+            self.lanes.append(Lane())
+            self.lanes[-1].reserve(2 * self._turns_expected // len(self.units))
 
     def feed(self, text: bytes) -> int:
         """Take whole lines."""
-        entries, damaged = self._reader.read(text)
-        part = Part(self, text)
-        stopped = part.take(entries, self._reader)
+        part = Part(self)
+        taken = self._take(part, text)
         part.close()
-        damaged = damaged if stopped is None else stopped
+        return taken
+
+    def _take(self, part: Part, text: bytes) -> int:
+        if not text:
+            return 0
+        taken, damaged = part.take(text, self._offset, self._reader)
         if damaged is not None:
             place = self._lines + damaged + 1
             self.damage = f"{self.path}: line {place} is damaged; the events before it are good"
-        taken = len(entries) if damaged is None else text.count(b"\n")
         self._lines += taken
         self._offset += len(text)
         return taken
@@ -182,7 +206,7 @@ class RunRecording:
         """The run at a moment; left out, now. All who show a moment ask for it, so the last one is kept."""
         at = self.end if at is None else at
         if self._shown is None or self._shown[:2] != (at, self.count):
-            self._shown = (at, self.count, state_at(self, at))
+            self._shown = (at, self.count, self._moments.at(self, at))
         return self._shown[2]
 
     def snapshot_at(self, at: float) -> int:
@@ -201,7 +225,7 @@ class RunRecording:
         """A decision with its candidates, read from the log."""
         table = self.decisions
         offset, length = int(table["offset"][number]), int(table["bytes"][number])
-        with self.path.open("rb") as file:
+        with self.path.open("rb", buffering=0) as file:
             file.seek(offset)
             data: dict[str, Any] = json.loads(file.read(length))
         return Decision(

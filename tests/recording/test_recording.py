@@ -282,6 +282,20 @@ def test_a_decision_is_read_from_the_log_with_its_candidates(run: Path) -> None:
         assert [list(one) for one in found.candidates] == decided[number]["candidates"]
 
 
+def test_a_log_is_the_same_in_however_small_texts_it_is_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = RunRecording.load(run)
+    monkeypatch.setattr("engine.recording.recording.TEXT_BYTES", 300)  # shorter than some of its lines
+    small = RunRecording.load(run)
+    assert (small.count, small.end, small.bytes_read) == (whole.count, whole.end, whole.bytes_read)
+    for name in ("decisions", "snapshots", "held"):
+        ours, theirs = getattr(small, name), getattr(whole, name)
+        assert all(np.array_equal(ours[column], theirs[column]) for column in ours._place)
+    for mine, its in zip(small.lanes, whole.lanes, strict=True):
+        assert all(np.allclose(mine[column], its[column], rtol=1e-12) for column in mine._place)
+    number = len(small.decisions) - 1
+    assert small.decision(number) == whole.decision(number)
+
+
 def test_a_cut_off_line_waits_for_its_rest(tmp_path: Path) -> None:
     log = tmp_path / "events.jsonl"
     text = lines([begun(), {"event": "unit-started", "time": 1001.0, "unit": "a"}])

@@ -157,7 +157,7 @@ class ActivityPanel(TimePlot):
         metrics = QFontMetrics(font)
         room = self.axis_width - round(AXIS_MARGIN * self.scale)
         ticks = [
-            (number, metrics.elidedText(label, Qt.TextElideMode.ElideRight, room))
+            (number, metrics.elidedText(label, Qt.TextElideMode.ElideMiddle, room))
             for number, label in enumerate(labels)
             if number % every == 0
         ]

@@ -111,6 +111,7 @@ class Log(QTableView):
     def __init__(self, panel: DecisionsPanel) -> None:
         super().__init__()
         self.panel = panel
+        self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setModel(panel.model)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -138,7 +139,7 @@ class Log(QTableView):
                     painter.fillRect(left, top + (tall - size) // 2, size, size, color)
                     room = self.columnWidth(column) - CELL_MARGIN - round(ICON * panel.scale)
                     left += round(ICON * panel.scale)
-                    text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
+                    text = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, room)
                 painter.drawText(left, top + down, text)
 
 
@@ -149,6 +150,7 @@ class Candidates(QWidget):
         super().__init__()
         self.panel = panel
         self.decision: Decision | None = None
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setMinimumWidth(160)
 
     def show_decision(self, decision: Decision | None) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QComboBox
 
 from designer.monitor.panel import NORMAL
@@ -20,6 +21,7 @@ from engine.recording.series import MEASURES, Figures, Memory, figures, memory, 
 SHOWN = 7  # queues with a colour of their own, four for the back row; the others are one
 OTHERS = "others"
 NEAR = 3  # times what is drawn: up to there a budget is a line of the picture
+NOTE_MARGIN = 8  # pixels above and below the letters of a note
 STYLES = ("stacked", "lines", "total")
 
 
@@ -104,7 +106,7 @@ class MemoryPanel(TimePlot):
 
     def draw_plot(self, recording: Any, start: float, stop: float) -> None:
         measure, style = self.measure.currentData(), self.style_.currentData()
-        if not self.same(recording, measure, style, tuple(self.ranking), self.least_top):
+        if not self.same(recording, measure, style, tuple(self.ranking), self.least_top, self.view.height()):
             self._draw_curves(recording, start, stop, measure, style)
         self._draw_figures(recording, measure)
         for box in (self.measure, self.style_):  # last: with more or less room all is drawn again
@@ -129,7 +131,7 @@ class MemoryPanel(TimePlot):
             self.disk.setData(times, disk[: len(times)])
         top = self._draw_budget(recording, measure, top)
         self._draw_spills(recording, found)
-        self.set_top(top)
+        self.set_top(max(top, self.least_top) * self._headroom())
         self.above.setPos(start, self.view.viewRange()[1][1])
         self._facts = figures(recording)
 
@@ -231,6 +233,13 @@ class MemoryPanel(TimePlot):
         self.budget.setValue(limit)
         self.budget.label.setFormat(text)
         return max(top, limit)
+
+    def _headroom(self) -> float:
+        """How much higher the picture has to be for the note at its top to lie over no curve."""
+        if not self.above.isVisible() and not self.least_top:  # neighbours that share the axis leave the same room
+            return 1.0
+        height, note = max(self.view.height(), 1.0), QFontMetrics(self.font_of(12)).height() + NOTE_MARGIN
+        return height / max(height - note, height / 2)
 
     def _limit(self, recording: Any) -> tuple[int | None, str]:
         if recording.budget_bytes is not None:

@@ -158,7 +158,7 @@ class Chart(QWidget):
             cut = self._cut.get(name)
             if cut is None:
                 room = right - round(8 * self.panel.scale)
-                cut = self._cut[name] = metrics.elidedText(name, Qt.TextElideMode.ElideRight, room)
+                cut = self._cut[name] = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, room)
             middle = self._top + self.lane_height * (place + 0.5)
             painter.drawText(QPointF(right - metrics.horizontalAdvance(cut), middle + down), cut)
 
