@@ -40,8 +40,8 @@ from engine.spark.archive import (
     train,
 )
 from engine.spark.connect import close_connected, is_connected, open_connected
+from engine.spark.hadoop import lighten_hadoop
 from engine.spark.java import Java, cache_folder, find_java
-from engine.spark.local_files import use_local_files
 from engine.spark.processes import JVM_OPTIONS, LAST_LINES, SPARK_FILES, spark_command, spark_environment
 
 LEAST_DRIVER_MEMORY_MB = 512
@@ -410,7 +410,7 @@ def _connect(jvm: _Jvm, master: str) -> SparkSession:
                 session = SparkSession.builder.getOrCreate()
                 _remember_classes(session._jvm)
                 with contextlib.suppress(Py4JError):  # another Hadoop may not take them; it is only slower then
-                    use_local_files(session)
+                    lighten_hadoop(session)
                 return session
             except (Py4JError, PySparkException, OSError) as error:
                 if jvm.process.poll() is not None:

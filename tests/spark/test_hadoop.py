@@ -1,4 +1,4 @@
-"""What Spark writes on this machine: the same files and permissions as Hadoop's own, without processes that set them."""
+"""Hadoop made lighter: the same files and permissions as its own, without processes that set them, and less to copy."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import stat
 
 import pytest
 
-from engine.spark import local_files
-from engine.spark.local_files import NAME, compiled
+from engine.spark import hadoop
+from engine.spark.hadoop import FILES, SERVERS, SETTINGS, compiled
 
 MODES = {"644": 0o644, "600": 0o600, "750": 0o750, "1777": 0o1777, "000": 0o000}
 
@@ -18,7 +18,7 @@ def file_system(spark):
 
 
 def test_whoever_asks_for_local_files_is_given_ours_with_checksums_as_before(spark, tmp_path):
-    assert file_system(spark).getRaw().getClass().getName() == NAME
+    assert file_system(spark).getRaw().getClass().getName() == FILES
     spark.range(3).coalesce(1).write.parquet(str(tmp_path / "rows"))
     written = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "rows").iterdir()}
     assert sorted(name.rpartition(".")[2] for name in written) == ["crc", "parquet"]
@@ -56,13 +56,25 @@ def test_a_write_starts_no_process(spark, tmp_path):
     assert [event.getString("command") for event in events] == [f"chmod 1777 {tmp_path / 'file'}"]
 
 
+def test_settings_of_servers_that_are_not_here_are_left_out_and_all_others_are_there(spark):
+    given = spark._jsc.hadoopConfiguration()
+    whole = spark._jvm.org.apache.hadoop.conf.Configuration()
+    entries, names = whole.iterator(), set()
+    while entries.hasNext():
+        names.add(entries.next().getKey())
+    left_out = {name for name in names if name.startswith(SERVERS)}
+    assert len(left_out) > len(names) / 2
+    assert [name for name in left_out if given.get(name) is not None] == []
+    assert [name for name in names - left_out if given.get(name) is None and whole.get(name) is not None] == []
+
+
 def test_it_is_compiled_once_and_again_where_it_was_lost(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(local_files, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(hadoop, "cache_folder", lambda: tmp_path)
     folder = compiled(spark._jvm)
-    made = folder / f"{NAME}.class"
+    made = folder / f"{FILES}.class"
     first = made.stat().st_mtime_ns
     assert compiled(spark._jvm) == folder
     assert made.stat().st_mtime_ns == first
     made.unlink()
     compiled(spark._jvm)
-    assert [path.name for path in folder.iterdir()] == [made.name], "and nothing else is left behind"
+    assert {path.stem for path in folder.iterdir()} == {FILES, SETTINGS}, "and nothing else is left behind"
