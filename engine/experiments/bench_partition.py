@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
+import numpy as np
+
 from engine.experiments.bench import Contender, Options, Report
 from engine.experiments.bench_large_file import large_workflow
 from engine.model.binding import Bound, bind
@@ -23,6 +25,7 @@ from engine.schedule.build import pack_units
 
 SIZES = (10_000, 20_000)
 REPEATS = 15  # in each round
+OTHER_MEMORY = 16 << 20  # numbers, 128 MiB: more than caches hold
 PACKED = (Granularity.OPERATOR, Granularity.SUBFLOW, Granularity.TREE)
 
 
@@ -41,13 +44,16 @@ for granularity in PACKED:
 def _seconds(work: Callable[[Bound], object], bounds: Mapping[int, Bound], repeats: int) -> dict[int, float]:
     """Seconds of the processor for each size, the least of a few: what others do on the machine can only add to them.
 
-    The sizes take turns, so that what slows the machine down for a while slows all of them. The collector rests: its
-    walks over all that lives here are no part of the work.
+    The sizes take turns, so that what slows the machine down for a while slows all of them. A workflow is cut once,
+    after it was read: in between, other memory is read, so that neither size is still in the processor's caches from
+    its last turn. The collector rests: its walks over all that lives here are no part of the work.
     """
     found = dict.fromkeys(bounds, math.inf)
+    other = np.ones(OTHER_MEMORY)
     gc.collect()
     for _ in range(repeats):
         for size, bound in bounds.items():
+            other.sum()
             with collector_paused():
                 begun = time.process_time()
                 work(bound)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import re
 import secrets
@@ -147,11 +148,17 @@ def close_session(session: SparkSession, *, at_once: bool = False) -> None:
         local = _LOCAL.fullmatch(_Process.opened.settings.master.strip())
         jvm, _Process.opened = _Process.opened.jvm, None
         if at_once and local:
+            logging.getLogger().addFilter(_not_of_a_killed_jvm)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(jvm.process.pid, signal.SIGKILL)
             jvm.process.wait()
         _forget(session, alive=jvm.process.poll() is None)
         _end(jvm)
+
+
+def _not_of_a_killed_jvm(record: logging.LogRecord) -> bool:
+    """Leaves out what py4j logs in a thread that was speaking to a JVM when we killed it."""
+    return record.getMessage() != "Exception while sending command."
 
 
 def activate(session: SparkSession) -> None:

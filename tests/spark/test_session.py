@@ -355,3 +355,22 @@ def test_a_private_file_is_for_its_owner_only_and_never_an_old_one(tmp_path: Pat
     assert path.read_text() == "a=b\\\\c\\nd\n"
     with pytest.raises(FileExistsError):
         write_private(path, "")
+
+
+KILLED = """
+import logging
+from engine.spark.session import SparkSettings, close_session, open_session
+spark = open_session(SparkSettings("local[1]", 512))
+logging.error("Exception while sending command.")  # as py4j says in a thread that speaks to a JVM that dies
+close_session(spark, at_once=True)
+logging.error("Exception while sending command.")
+logging.error("Something else.")
+print("{}")
+"""
+
+
+def test_a_session_that_is_ended_at_once_is_silent_about_who_was_speaking_to_it() -> None:
+    ended = run(KILLED)
+    assert ended.facts() == {}
+    said = [line for line in ended.err.splitlines() if line.startswith("ERROR")]
+    assert said == ["ERROR:root:Exception while sending command.", "ERROR:root:Something else."]
