@@ -127,8 +127,9 @@ def test_the_fused_answer_is_duckdbs(fused, data):
 @pytest.mark.parametrize(
     ("granularity", "policy", "queue_packs"),
     [
-        ("operator", "rr", 100), ("operator", "mm", 1), ("operator", "mixed", 1), ("subflow", "mixed", 3),
-        ("tree", "rr", 1), ("fused", "mm", 1),
+        ("operator", "rr", 100), ("operator", "mm", 1), ("subflow", "mixed", 3), ("fused", "mm", 1),
+        pytest.param("operator", "mixed", 1, marks=pytest.mark.slow),
+        pytest.param("tree", "rr", 1, marks=pytest.mark.slow),
         pytest.param("operator", "mc", 2, marks=pytest.mark.slow),
         pytest.param("subflow", "mm", 100, marks=pytest.mark.slow),
         pytest.param("tree", "mixed", 100, marks=pytest.mark.slow),

@@ -182,6 +182,7 @@ def test_butterfly_has_all_contenders_and_equal_targets(folder, spark):
     assert "straight PySpark, in its own session / papilio fused mixed" in data["ratios"]
 
 
+@pytest.mark.slow
 def test_ssb_compares_dataflows_with_sql(folder, spark, monkeypatch):
     from engine.experiments import bench_ssb
 

@@ -18,6 +18,7 @@ def test_every_figure_is_there_with_its_title():
     assert all(find(name).__doc__ for name in FIGURES)
 
 
+@pytest.mark.slow
 def test_the_ordinary_tool_copies_rows_and_the_framework_does_not(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(caching, "FIRST_QUERIES", ("q11",))
     report = find("caching-fig16")(Options(quick=True, scale=TINY, folder=tmp_path, spark=spark))
