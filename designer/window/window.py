@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence, QShowEvent
@@ -31,7 +32,6 @@ from designer.link.client import EngineClient
 from designer.monitor.monitor import Monitor
 from designer.outline.panel import OutlinePanel
 from designer.palette.panel import PalettePanel
-from designer.plan.panel import PlanPanel
 from designer.preview.panel import PreviewPanel
 from designer.problems.panel import ProblemsPanel
 from designer.properties.form import NodeForm
@@ -48,12 +48,15 @@ from designer.text import tr
 from designer.theme.icons import action_icon, give_icon, program_icon, repaint_icons
 from designer.theme.theme import themes
 from designer.undo import HistoryPanel
-from designer.widgets import scrolled, take_role
+from designer.widgets import Later, take_role
 from designer.window.banner import Banner
 from designer.window.docked import DockedWindow
 from designer.window.start import StartPage
 from engine.model.problems import Level
 from engine.operators import catalogue
+
+if TYPE_CHECKING:
+    from designer.plan.panel import PlanPanel
 
 
 class MainWindow(DockedWindow):
@@ -121,7 +124,7 @@ class MainWindow(DockedWindow):
         self.runs = RunController(self.engine, self)
         self.preview = PreviewPanel(self.engine)
         self.history = HistoryPanel()
-        self.plan = PlanPanel()
+        self._plan_area = Later(lambda: self.plan)
         area = Qt.DockWidgetArea
         for name, title, widget, where in (
             ("palette", tr("Palette"), self.palette_panel, area.LeftDockWidgetArea),
@@ -130,7 +133,7 @@ class MainWindow(DockedWindow):
             ("problems", tr("Problems"), self.problems, area.BottomDockWidgetArea),
             ("preview", tr("Preview"), self.preview, area.BottomDockWidgetArea),
             ("history", tr("History"), self.history, area.BottomDockWidgetArea),
-            ("plan", tr("Plan"), scrolled(self.plan), area.BottomDockWidgetArea),
+            ("plan", tr("Plan"), self._plan_area, area.BottomDockWidgetArea),
         ):
             self.add_panel(name, title, widget, where)
         self.tabifyDockWidget(self.docks["palette"], self.docks["outline"])
@@ -145,6 +148,16 @@ class MainWindow(DockedWindow):
         self.problems.asked.connect(self.go_to)
         self.properties.asked_lineage.connect(self._show_lineage)
         self.properties.renamed.connect(self._offer_rename)
+
+    @cached_property
+    def plan(self) -> PlanPanel:
+        """The plan explorer: made when it is first seen or asked for, and the planner is loaded with it."""
+        from designer.plan.panel import PlanPanel
+
+        panel = PlanPanel()
+        panel.follow(self.view)
+        self._plan_area.setWidget(panel)
+        return panel
 
     def _build_status(self) -> None:
         self.verdict = QLabel()
@@ -296,7 +309,8 @@ class MainWindow(DockedWindow):
         self.properties.follow(view)
         self.preview.follow(view)
         self.history.follow(view.editor.stack if view else None)
-        self.plan.follow(view)
+        if self._plan_area.is_made:
+            self.plan.follow(view)
         if view is not None:
             view.editor.analysed.connect(self._show_analysis)
             view.canvas.chosen.connect(self._refresh_timer.start)
