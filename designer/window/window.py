@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,6 +83,7 @@ class MainWindow(DockedWindow):
         self._build_status()
         self._build_commands()
         self.driver = RunDriver(self)
+        self._give_icons(self.driver.bar.actions())
         self._refresh_timer = QTimer(self)
         self._refresh_timer.setSingleShot(True)
         self._refresh_timer.setInterval(0)
@@ -185,7 +187,6 @@ class MainWindow(DockedWindow):
             action = QAction(tr(one.text), self)
             action.setObjectName(one.id)
             if one.icon:
-                action.setIcon(action_icon(one.icon))
                 action.setProperty("icon_name", one.icon)
             if one.shortcut:
                 action.setShortcuts(self._keys(one.id, one.shortcut))
@@ -206,9 +207,18 @@ class MainWindow(DockedWindow):
                 last_tool = (one.menu, one.section)
                 self.toolbar.addAction(action)
             self.actions_[one.id] = action
+        self._give_icons(self.toolbar.actions())
         for menu in menus.values():
+            menu.aboutToShow.connect(lambda menu=menu: self._give_icons(menu.actions()))
             menu.aboutToShow.connect(self.refresh_actions)
         self.command_palette = CommandPalette(self)
+
+    def _give_icons(self, actions: Iterable[QAction]) -> None:
+        """Icons for actions that will be seen now: the first window does not wait for those in its menus."""
+        for action in actions:
+            name = action.property("icon_name")
+            if name and action.icon().isNull():
+                action.setIcon(action_icon(name))
 
     def _keys(self, id_: str, shortcut: str) -> list[QKeySequence]:
         keys = [QKeySequence(shortcut)]
@@ -383,7 +393,7 @@ class MainWindow(DockedWindow):
     def _restyle(self) -> None:
         for action in self.actions_.values():
             name = action.property("icon_name")
-            if name:
+            if name and not action.icon().isNull():
                 action.setIcon(action_icon(name))
         repaint_icons(self)
         if self.editor is not None:
@@ -439,6 +449,7 @@ class MainWindow(DockedWindow):
             for id_ in group:
                 menu.addAction(self.actions_[id_])
             menu.addSeparator()
+        self._give_icons(menu.actions())
         self.refresh_actions()
         return menu
 
