@@ -38,16 +38,9 @@ def first_window(started: float) -> dict[str, Any]:
     That is told by who started it. The system knows it too, but as seconds since it was booted, and says when that was
     in whole seconds only.
     """
-    from designer.app import make_application
+    from designer.app import open_window
 
-    application = make_application(["papilio"])
-    from designer.session.settings import Settings
-    from designer.theme.theme import themes
-    from designer.window.window import MainWindow
-
-    themes().start("light")
-    window = MainWindow(Settings())
-    window.show()
+    application, window = open_window(["papilio"], "light")
     window.repaint()
     application.processEvents()
     found = {"wall": time.monotonic() - started, "busy": time.process_time()}
