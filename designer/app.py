@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QLocale, QTimer, QTranslator
 from PySide6.QtGui import QPixmapCache
 from PySide6.QtWidgets import QApplication
+
+if TYPE_CHECKING:
+    from designer.window.window import MainWindow
 
 PICTURES_KB = 128 * 1024  # of nodes, kept while they do not change
 ENGINE_AFTER_MS = 1_500  # the window first
@@ -40,20 +45,34 @@ def make_drawing_application(arguments: Sequence[str]) -> QApplication:
     return application
 
 
+def open_window(arguments: Sequence[str], theme: str | None = None) -> tuple[QApplication, MainWindow]:
+    """The application and its first window, in the theme named or the person's own.
+
+    What is made on the way is needed as long as the program runs: nobody looks for garbage among it, then or later.
+    """
+    gc.disable()
+    try:
+        application = make_application(arguments)
+        from designer.session.settings import Settings
+        from designer.theme.theme import themes
+        from designer.window.window import MainWindow
+
+        settings = Settings()
+        themes().start(theme or settings.theme)
+        window = MainWindow(settings)
+        window.show()
+    finally:
+        gc.freeze()
+        gc.enable()
+    return application, window
+
+
 def main(arguments: Sequence[str]) -> int:
     """Open the window, with the files named; return the exit code when it is closed.
 
     `--watch LOG` and `--replay LOG` show a run; `--speed N` plays the one replayed.
     """
-    application = make_application(["papilio", *arguments])
-    from designer.session.settings import Settings
-    from designer.theme.theme import themes
-    from designer.window.window import MainWindow
-
-    settings = Settings()
-    themes().start(settings.theme)
-    window = MainWindow(settings)
-    window.show()
+    application, window = open_window(["papilio", *arguments])
     waiting = iter(arguments)
     for name in waiting:
         if name in ("--watch", "--replay"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QFont, QFontMetrics
+from PySide6.QtGui import QFont, QFontMetrics, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -153,10 +153,21 @@ def enter(widget: QWidget) -> None:
         field.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
 
-def scrolled(widget: QWidget) -> QScrollArea:
-    """A widget that scrolls where it has less room than it needs, instead of taking it from its neighbours."""
-    area = QScrollArea()
-    area.setWidgetResizable(True)
-    area.setFrameShape(QFrame.Shape.NoFrame)
-    area.setWidget(widget)
-    return area
+class Later(QScrollArea):
+    """Room for a widget that is made when it is first shown; it scrolls where it has less room than it needs."""
+
+    def __init__(self, make: Callable[[], object]) -> None:
+        super().__init__()
+        self._make = make  # and puts it in here; also called by whoever needs it sooner
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the widget is there."""
+        return self.widget() is not None
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if not self.is_made:
+            self._make()

@@ -15,10 +15,8 @@ from engine.model.binding import Bound
 from engine.partition.granularity import Granularity
 from engine.plan.choice import BEST, NONE
 from engine.schedule.costs import SimulationSettings
-from engine.schedule.policy import MIXED, policy_named
+from engine.schedule.policy import ELASTIC, MIXED, policy_named
 from engine.schedule.settings import ScheduleSettings
-
-ELASTIC = "elastic"  # the policy that adds and removes nodes
 
 
 class RunRequest(BaseModel):

@@ -256,7 +256,7 @@ class Service:
     @contextlib.contextmanager
     def _lent(self, request: Any) -> Iterator[None]:
         """The warm session for a run that can use it; another master gets a session of its own, which stays."""
-        from engine.request import ELASTIC
+        from engine.schedule.policy import ELASTIC
 
         if request.backend == "simulated":
             yield

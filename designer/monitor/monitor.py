@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QDockWidget
 
 from designer.editor import Editor
 from designer.text import tr
-from engine.events import LogReader, RunStarted
 
 if TYPE_CHECKING:
     from designer.canvas.view import CanvasView
@@ -109,6 +108,8 @@ class Monitor(QObject):
 
     def _first(self, log: Path) -> tuple[str, ...]:
         """The panels that say most of a run, by what its log begins with."""
+        from engine.events import LogReader, RunStarted
+
         started = next(iter(LogReader(log)), None) if log.exists() else None
         return FIRST_OF.get(started.granularity or "", FIRST) if isinstance(started, RunStarted) else FIRST
 

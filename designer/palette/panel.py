@@ -3,20 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from PySide6.QtCore import QByteArray, QMimeData, QModelIndex, QSize, Qt, Signal
-from PySide6.QtGui import QDrag, QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QLineEdit, QTreeView, QVBoxLayout, QWidget
+from PySide6.QtCore import QByteArray, QMimeData, QModelIndex, QPersistentModelIndex, QSize, Qt, Signal
+from PySide6.QtGui import QDrag, QIcon, QStandardItem, QStandardItemModel
+from PySide6.QtWidgets import (
+    QLineEdit,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTreeView,
+    QVBoxLayout,
+    QWidget,
+)
 
 from designer.canvas.drop import MIME
 from designer.palette.matching import best, operator_texts
 from designer.text import tr
-from designer.theme.icons import operator_icon, operator_pixmap
+from designer.theme.icons import operator_pixmap
 from designer.theme.theme import theme, themes
 from engine.model.operator import Operator
 
 FAMILIES = ("sources", "cleansing", "shaping", "combining", "flow", "warehouse", "streams", "targets", "code")
 NAME = Qt.ItemDataRole.UserRole
+FAMILY = Qt.ItemDataRole.UserRole + 1
+ICON = 64  # pixels of the picture it is painted from
+
+
+class _Rows(QStyledItemDelegate):
+    """Paints the operators with their icons, which are made for the rows that are seen."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
+        super().initStyleOption(option, index)
+        name = index.data(NAME)
+        if name:
+            look: Any = option  # whose fields PySide's types do not tell
+            selected = bool(look.state & QStyle.StateFlag.State_Selected)
+            color = theme().accent_text if selected else theme().text
+            mode = QIcon.Mode.Selected if selected else QIcon.Mode.Normal
+            icon = QIcon()
+            icon.addPixmap(operator_pixmap(name, index.data(FAMILY), color, ICON), mode)
+            look.icon = icon
+            look.features |= QStyleOptionViewItem.ViewItemFeature.HasDecoration
 
 
 class _Tree(QTreeView):
@@ -50,6 +78,7 @@ class PalettePanel(QWidget):
         self.tree.setHeaderHidden(True)
         self.tree.setAccessibleName(tr("Operators"))
         self.tree.setIconSize(QSize(20, 20))
+        self.tree.setItemDelegate(_Rows(self.tree))
         self.tree.setIndentation(14)
         self.tree.setDragEnabled(True)
         self.tree.setEditTriggers(QTreeView.EditTrigger.NoEditTriggers)
@@ -95,8 +124,9 @@ class PalettePanel(QWidget):
         self.tree.expandAll()
 
     def _item(self, kind: type[Operator], text: str) -> QStandardItem:
-        item = QStandardItem(operator_icon(kind.name, kind.family), text)
+        item = QStandardItem(text)
         item.setData(kind.name, NAME)
+        item.setData(kind.family, FAMILY)
         item.setSizeHint(QSize(0, 28))
         item.setToolTip(f"{(kind.__doc__ or '').strip().splitlines()[0]}\n{kind.category.value}")
         return item

@@ -17,8 +17,7 @@ from designer.theme.icons import give_icon
 from designer.theme.theme import theme, themes
 from designer.widgets import enter, label
 from engine.model.workflow import Workflow
-from engine.request import ELASTIC
-from engine.schedule.policy import MIXED, policies
+from engine.schedule.policy import ELASTIC, MIXED, policies
 
 SLOWEST, FASTEST = 0.01, 1000.0  # simulated seconds in one of ours; the slider's last step is as fast as it goes
 STEPS = 100

@@ -6,15 +6,16 @@ import json
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from designer.editor import Editor
 from designer.link.client import EngineClient
 from designer.text import tr
-from engine.control import is_alive
-from engine.events import LogTail
+
+if TYPE_CHECKING:
+    from engine.events import LogTail
 
 TAIL_MS = 100
 TAIL_BYTES = 4 << 20  # of a long log at a time, so that the window stays alive beside it
@@ -135,6 +136,8 @@ class RunController(QObject):
     def _open(self, log_path: str, editor: Editor | None, state: str) -> None:
         self._timer.stop()
         self.log_path, self.editor, self.facts = log_path, editor, {}
+        from engine.events import LogTail
+
         self._tail = LogTail(Path(log_path))
         self._ticks = 0
         self._become(state)
@@ -148,7 +151,7 @@ class RunController(QObject):
             return
         self._ticks += 1
         # A run of another process says nothing when it dies. Asked first: what it wrote before is read below.
-        gone = self._command is None and self._ticks % ALIVE_TICKS == 1 and not is_alive(Path(self._tail.path).parent)
+        gone = self._command is None and self._ticks % ALIVE_TICKS == 1 and not _is_alive(self._tail)
         lines = self._tail.lines(TAIL_BYTES)
         for line in lines:
             if line.startswith(b'{"event":"run-'):
@@ -236,3 +239,9 @@ class RunController(QObject):
         if state != self.state:
             self.state = state
             self.state_changed.emit(state)
+
+
+def _is_alive(tail: LogTail) -> bool:
+    from engine.control import is_alive
+
+    return is_alive(Path(tail.path).parent)

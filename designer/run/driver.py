@@ -20,8 +20,7 @@ from designer.text import tr
 from engine.errors import PapilioError
 from engine.model.file import load
 from engine.model.problems import Level
-from engine.request import ELASTIC
-from engine.store.runs import LOG
+from engine.schedule.policy import ELASTIC
 from engine.store.trust import is_trusted, trust
 
 if TYPE_CHECKING:
@@ -254,6 +253,8 @@ class RunDriver(QObject):
 
     def open_log(self, log_path: str, watch: bool = False) -> None:
         """Show a run by its log: follow one under way, replay one that is over."""
+        from engine.store.runs import LOG
+
         log = Path(log_path)
         if log.is_dir():
             log = log / LOG

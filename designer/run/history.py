@@ -24,9 +24,7 @@ from PySide6.QtWidgets import (
 from designer.text import tr
 from designer.theme.theme import theme, themes
 from designer.widgets import Hint, label
-from engine.control import status_of
 from engine.errors import PapilioError
-from engine.store.runs import LOG
 
 if TYPE_CHECKING:
     from designer.run.trend import Trend
@@ -52,6 +50,7 @@ class _Read(QRunnable):
 
     def run(self) -> None:
         """All runs, newest first, each with its status; one whose process is gone is interrupted."""
+        from engine.control import status_of
         from engine.store import MetadataStore  # its library takes a second to load, which the first window has not
 
         found, problem = [], ""
@@ -193,6 +192,8 @@ class RunsPanel(QWidget):
 
     def log_of(self, run: str) -> str:
         """The log of a run."""
+        from engine.store.runs import LOG
+
         return str(Path(self.records[run][0].folder) / LOG)
 
     def _selected(self) -> None:

@@ -13,7 +13,6 @@ from designer.widgets import label
 from engine.errors import PapilioError
 from engine.model.workflow import Workflow
 from engine.model.yamldata import read_yaml
-from engine.schedule.costs import SimulationSettings
 from engine.schedule.settings import ScheduleSettings
 
 # Name → what it is called, its unit, whether it is a whole number, and the backends that know it.
@@ -86,7 +85,11 @@ class MoreSettings(QFrame):
 
     def show_backend(self, backend: str) -> None:
         """Offer what a backend knows, with its defaults."""
-        defaults: Any = ScheduleSettings() if backend == "spark" else SimulationSettings()
+        defaults: Any = ScheduleSettings()
+        if backend == "simulated":
+            from engine.schedule.costs import SimulationSettings  # the simulator, which the first window can do without
+
+            defaults = SimulationSettings()
         for name, (_, _, _, backends) in FIELDS.items():
             for widget in self._rows[name]:
                 widget.setVisible(backend in backends)

@@ -11,7 +11,6 @@ from typing import Any
 from engine.errors import PapilioError
 from engine.model.file import write_text
 from engine.model.yamldata import read_yaml
-from engine.request import RunRequest
 
 FILE = "run-presets.json"
 
@@ -38,6 +37,8 @@ class Presets:
     def _read(self) -> list[Preset]:
         try:
             data = json.loads(self._file.read_text(encoding="utf-8"))
+            from engine.request import RunRequest  # not needed by those who have none of their own
+
             made = [Preset(str(name), dict(settings), own=True) for name, settings in data.items()]
             for one in made:
                 RunRequest.from_plain(one.settings)

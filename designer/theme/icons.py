@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 from importlib import resources
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QRectF, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
@@ -12,12 +13,20 @@ from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from designer.theme.theme import theme
 
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
 _FALLBACK = "shaping"
 
 
 @cache
+def _place(folder: str) -> Traversable:
+    return resources.files("resources") / "icons" / folder
+
+
+@cache
 def _drawing(folder: str, name: str, family: str) -> str:
-    place = resources.files("resources") / "icons" / folder
+    place = _place(folder)
     for candidate in (name, family, _FALLBACK):
         file = place / f"{candidate}.svg"
         if file.is_file():

@@ -100,7 +100,9 @@ class DockedWindow(QMainWindow):
     def childEvent(self, event: QChildEvent) -> None:
         """The tabs of panels that stand behind each other keep their names; too many can be scrolled."""
         super().childEvent(event)
+        if event.type() != QEvent.Type.ChildPolished:
+            return
         tabs = event.child()
-        if event.type() == QEvent.Type.ChildPolished and isinstance(tabs, QTabBar):
+        if isinstance(tabs, QTabBar):
             tabs.setElideMode(Qt.TextElideMode.ElideNone)
             tabs.setUsesScrollButtons(True)

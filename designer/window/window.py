@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence, QShowEvent
@@ -31,7 +33,6 @@ from designer.link.client import EngineClient
 from designer.monitor.monitor import Monitor
 from designer.outline.panel import OutlinePanel
 from designer.palette.panel import PalettePanel
-from designer.plan.panel import PlanPanel
 from designer.preview.panel import PreviewPanel
 from designer.problems.panel import ProblemsPanel
 from designer.properties.form import NodeForm
@@ -48,12 +49,15 @@ from designer.text import tr
 from designer.theme.icons import action_icon, give_icon, program_icon, repaint_icons
 from designer.theme.theme import themes
 from designer.undo import HistoryPanel
-from designer.widgets import scrolled, take_role
+from designer.widgets import Later, take_role
 from designer.window.banner import Banner
 from designer.window.docked import DockedWindow
 from designer.window.start import StartPage
 from engine.model.problems import Level
 from engine.operators import catalogue
+
+if TYPE_CHECKING:
+    from designer.plan.panel import PlanPanel
 
 
 class MainWindow(DockedWindow):
@@ -79,6 +83,7 @@ class MainWindow(DockedWindow):
         self._build_status()
         self._build_commands()
         self.driver = RunDriver(self)
+        self._give_icons(self.driver.bar.actions())
         self._refresh_timer = QTimer(self)
         self._refresh_timer.setSingleShot(True)
         self._refresh_timer.setInterval(0)
@@ -121,7 +126,7 @@ class MainWindow(DockedWindow):
         self.runs = RunController(self.engine, self)
         self.preview = PreviewPanel(self.engine)
         self.history = HistoryPanel()
-        self.plan = PlanPanel()
+        self._plan_area = Later(lambda: self.plan)
         area = Qt.DockWidgetArea
         for name, title, widget, where in (
             ("palette", tr("Palette"), self.palette_panel, area.LeftDockWidgetArea),
@@ -130,7 +135,7 @@ class MainWindow(DockedWindow):
             ("problems", tr("Problems"), self.problems, area.BottomDockWidgetArea),
             ("preview", tr("Preview"), self.preview, area.BottomDockWidgetArea),
             ("history", tr("History"), self.history, area.BottomDockWidgetArea),
-            ("plan", tr("Plan"), scrolled(self.plan), area.BottomDockWidgetArea),
+            ("plan", tr("Plan"), self._plan_area, area.BottomDockWidgetArea),
         ):
             self.add_panel(name, title, widget, where)
         self.tabifyDockWidget(self.docks["palette"], self.docks["outline"])
@@ -145,6 +150,16 @@ class MainWindow(DockedWindow):
         self.problems.asked.connect(self.go_to)
         self.properties.asked_lineage.connect(self._show_lineage)
         self.properties.renamed.connect(self._offer_rename)
+
+    @cached_property
+    def plan(self) -> PlanPanel:
+        """The plan explorer: made when it is first seen or asked for, and the planner is loaded with it."""
+        from designer.plan.panel import PlanPanel
+
+        panel = PlanPanel()
+        panel.follow(self.view)
+        self._plan_area.setWidget(panel)
+        return panel
 
     def _build_status(self) -> None:
         self.verdict = QLabel()
@@ -172,7 +187,6 @@ class MainWindow(DockedWindow):
             action = QAction(tr(one.text), self)
             action.setObjectName(one.id)
             if one.icon:
-                action.setIcon(action_icon(one.icon))
                 action.setProperty("icon_name", one.icon)
             if one.shortcut:
                 action.setShortcuts(self._keys(one.id, one.shortcut))
@@ -193,9 +207,18 @@ class MainWindow(DockedWindow):
                 last_tool = (one.menu, one.section)
                 self.toolbar.addAction(action)
             self.actions_[one.id] = action
+        self._give_icons(self.toolbar.actions())
         for menu in menus.values():
+            menu.aboutToShow.connect(lambda menu=menu: self._give_icons(menu.actions()))
             menu.aboutToShow.connect(self.refresh_actions)
         self.command_palette = CommandPalette(self)
+
+    def _give_icons(self, actions: Iterable[QAction]) -> None:
+        """Icons for actions that will be seen now: the first window does not wait for those in its menus."""
+        for action in actions:
+            name = action.property("icon_name")
+            if name and action.icon().isNull():
+                action.setIcon(action_icon(name))
 
     def _keys(self, id_: str, shortcut: str) -> list[QKeySequence]:
         keys = [QKeySequence(shortcut)]
@@ -296,7 +319,8 @@ class MainWindow(DockedWindow):
         self.properties.follow(view)
         self.preview.follow(view)
         self.history.follow(view.editor.stack if view else None)
-        self.plan.follow(view)
+        if self._plan_area.is_made:
+            self.plan.follow(view)
         if view is not None:
             view.editor.analysed.connect(self._show_analysis)
             view.canvas.chosen.connect(self._refresh_timer.start)
@@ -369,7 +393,7 @@ class MainWindow(DockedWindow):
     def _restyle(self) -> None:
         for action in self.actions_.values():
             name = action.property("icon_name")
-            if name:
+            if name and not action.icon().isNull():
                 action.setIcon(action_icon(name))
         repaint_icons(self)
         if self.editor is not None:
@@ -425,6 +449,7 @@ class MainWindow(DockedWindow):
             for id_ in group:
                 menu.addAction(self.actions_[id_])
             menu.addSeparator()
+        self._give_icons(menu.actions())
         self.refresh_actions()
         return menu
 

@@ -113,7 +113,8 @@ def command(
     bound = given.open()
     bound.raise_errors()
     from engine.cli._display import Display, print_simulated
-    from engine.request import ELASTIC, RunRequest
+    from engine.request import RunRequest
+    from engine.schedule.policy import ELASTIC
 
     quiet = as_json or events == "-"
     theta, own = _thetas(thetas)

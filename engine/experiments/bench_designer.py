@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def benchmark(options: Options) -> Report:
     report = Report()
     for number in range(options.rounds):
         options.say(f"round {number + 1}: the first window")
-        _take(report, _measure(folder, "window"))
+        _take(report, _measure(folder, "window", repr(time.monotonic())))
         for size in SIZES:
             options.say(f"round {number + 1}: {size:,} nodes")
             found = _measure(folder, "canvas", str(folder / f"{size}.butterfly.yaml"), str(FRAMES))

@@ -18,6 +18,7 @@ from engine.schedule.graph import ScheduleGraph
 
 ENTRY_POINTS = "papilio.policies"
 MIXED = "mixed"  # not one policy: one for each subflow, see `engine.schedule.mixed`
+ELASTIC = "elastic"  # none of these either: it adds and removes nodes, see `engine.request`
 
 
 class Candidate(Protocol):

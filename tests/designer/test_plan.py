@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from designer.commands.registry import commands
@@ -52,6 +53,17 @@ def replanned(explorer: PlanPanel, qtbot) -> None:
 def balanced(window, qtbot) -> PlanPanel:
     opened(window, shipped("plan_balanced"))
     return planned(window, qtbot)
+
+
+def test_the_explorer_is_made_when_it_is_first_asked_for_and_the_keyboard_is_in_it(window, qtbot):
+    assert "plan" not in vars(window)
+    hand = opened(window, shipped("plan_balanced"))
+    hand.key(Qt.Key.Key_7, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+    assert window.plan.isVisible()
+    assert window.plan.isAncestorOf(window.focusWidget())
+    qtbot.waitUntil(lambda: window.plan.list.topLevelItemCount() == len(FIG_6), timeout=10_000)
+    other = opened(window, shipped("fig1"))
+    assert window.plan.editor is other.view.editor
 
 
 def test_the_published_table_is_listed_and_the_best_plan_is_drawn(window, balanced):

@@ -15,7 +15,7 @@ import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QColor, QDragEnterEvent, QDropEvent, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QGraphicsItem, QMessageBox, QPushButton
+from PySide6.QtWidgets import QApplication, QGraphicsItem, QMenu, QMessageBox, QPushButton
 
 from designer.canvas.picture import save_picture
 from designer.commands.registry import commands
@@ -688,6 +688,35 @@ def test_the_palette_has_operators_by_family_and_finds_them_by_typing(window: Ma
     assert hand.view.editor.stack.count() == 1
     window.palette_panel.search.clear()
     assert model.rowCount() == len(families)
+
+
+def test_an_operator_of_the_palette_is_painted_with_its_icon_in_the_color_of_its_row(window: MainWindow) -> None:
+    tree, model = window.palette_panel.tree, window.palette_panel.model
+    index = model.index(0, 0, model.index(0, 0))
+    row = tree.visualRect(index)
+    at = row.adjusted(0, 0, 24 - row.width(), 0)
+
+    def colors() -> set[str]:
+        picture = tree.viewport().grab(at).toImage()
+        places = [(x, y) for x in range(picture.width()) for y in range(picture.height())]
+        return {picture.pixelColor(x, y).name() for x, y in places}
+
+    assert theme().text.name() in colors()
+    tree.setCurrentIndex(index)
+    assert theme().text.name() not in colors()
+    assert theme().accent_text.name() in colors()
+
+
+def test_menus_have_their_icons_when_they_open(window: MainWindow) -> None:
+    opened(window, small())
+    menus = [action.menu() for action in window.menuBar().actions()]
+    for menu in [*menus, window.context_menu()]:
+        assert isinstance(menu, QMenu)
+        menu.aboutToShow.emit()
+        named = [action for action in menu.actions() if action.property("icon_name")]
+        assert all(not action.icon().isNull() for action in named)
+    shown = [*window.toolbar.actions(), *window.driver.bar.actions()]
+    assert all(not action.icon().isNull() for action in shown if action.property("icon_name"))
 
 
 def test_the_outline_finds_a_node_and_centres_it(window: MainWindow) -> None:
