@@ -345,12 +345,15 @@ class LiveRun:
         self.scaler.follow(Stage.TRANSFORMATION, nodes)
         self._resized(Stage.TRANSFORMATION, nodes)
         self.most_workers = max(self.most_workers, len(there))
+        here = len(before)  # several may come or go between two looks; each is told by itself
         for name in there:
             if name not in before:
-                self._tell_node(Stage.TRANSFORMATION, "started", name, reason=_ALLOCATED)
+                here += 1
+                self._tell_node(Stage.TRANSFORMATION, "started", name, reason=_ALLOCATED, nodes=here)
         for name in before:
             if name not in there:
-                self._tell_node(Stage.TRANSFORMATION, "stopped", name, reason=_ALLOCATED)
+                here -= 1
+                self._tell_node(Stage.TRANSFORMATION, "stopped", name, reason=_ALLOCATED, nodes=max(1, here))
 
     def _lost(self, name: str) -> None:
         """A Worker died. It hosted a node of every stage that has as many as there are Workers."""
@@ -543,7 +546,13 @@ class LiveRun:
         return time.monotonic() - self._begun
 
     def _tell_node(
-        self, stage: Stage, change: str, node: str | None, begun: float | None = None, reason: str | None = None
+        self,
+        stage: Stage,
+        change: str,
+        node: str | None,
+        begun: float | None = None,
+        reason: str | None = None,
+        nodes: int | None = None,
     ) -> None:
         seconds = 0.0 if begun is None else time.monotonic() - begun
         self.record.log.add(
@@ -551,7 +560,7 @@ class LiveRun:
                 stage=stage.value,
                 change=change,
                 node=node,
-                nodes=self._nodes(stage),
+                nodes=self._nodes(stage) if nodes is None else nodes,
                 seconds=round(seconds, 3),
                 reason=reason,
             )
