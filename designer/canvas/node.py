@@ -21,7 +21,7 @@ FAR = 0.3  # below this zoom a node is a coloured box
 NEAR = 0.62  # above it ports have their names
 PORT = 5.5  # a port's radius
 SIDE = 56.0  # room beside a node for ports and their names
-BELOW = 46.0  # room below a node for what a run tells of it
+BELOW = 50.0  # room below a node for what a run tells of it
 EDGE_OF_SHAPE = 12.0  # how much the corners of blocking nodes are cut
 
 _WORDS = re.compile(r"[^\s_]*[\s_]*")  # an id breaks behind `_` as a title does at a space

@@ -32,6 +32,7 @@ NEAR = 0.5  # from this zoom on there are words beside a bar
 LEAST = 10.5  # pixels on the screen of the letters that tell rows and queues; more for the back row
 LARGEST = 30  # and how large they may become on the canvas for that
 NODE_ROOM, QUEUE_ROOM = NODE_WIDTH + 40, 210.0  # how wide those words may be
+FOOT = 11.0  # below a node, the names of the ports at its foot come first
 
 
 COUNTED = {
@@ -413,7 +414,7 @@ class Overlay:
         painter.drawEllipse(badge, 7.5, 7.5)
         self._glyph(painter, node.state, badge)
         font = legible(canvas_node.SMALL, painter.worldTransform().m11(), self.least)
-        below = QPointF(NODE_WIDTH / 2, item.height + 4 + font.pixelSize() * 0.6)
+        below = QPointF(NODE_WIDTH / 2, item.height + FOOT + font.pixelSize() * 0.6)
         if node.state is State.FAILED and node.message:
             first = node.message.splitlines()[0]
             text = QFontMetricsF(font).elidedText(first, Qt.TextElideMode.ElideRight, NODE_WIDTH + 60)

@@ -18,7 +18,7 @@ from designer.monitor.panel import PROJECTOR, Panel, panel_kinds
 from designer.monitor.panels.activity import ActivityPanel
 from designer.monitor.panels.decisions import DecisionsPanel
 from designer.monitor.panels.jobs import JobsPanel
-from designer.monitor.panels.memory import MemoryPanel
+from designer.monitor.panels.memory import OTHERS, MemoryPanel
 from designer.monitor.panels.operators import OperatorsPanel
 from designer.monitor.panels.parallelism import ParallelismPanel
 from designer.monitor.panels.staleness import StalenessPanel
@@ -26,6 +26,7 @@ from designer.monitor.player import Player
 from designer.monitor.still import Still
 from designer.monitor.units import bytes_text, count_text, seconds_text
 from engine.events import EventLog, QueueSpilled, SparkJob, SparkReady, TableStaleness
+from engine.recording.series import Memory
 from tests.designer.conftest import logged
 
 
@@ -84,6 +85,17 @@ def test_memory_is_told_in_packs_and_by_queue_too(player: Player, runs: dict[str
     named = {name: value for name, value in drawn.items() if name in most}
     assert named
     assert named == {name: most[name] for name in named}
+
+
+def test_of_queues_that_were_as_full_those_that_were_so_for_longest_have_a_colour(player: Player) -> None:
+    panel = MemoryPanel(player)
+    times = np.arange(40.0)
+    queues = {f"q{number}": np.where(times < 2 + number, 4e6, 0.0) for number in range(20)}
+    queues["lower"] = np.full(40, 3e6)
+    found = Memory(times, np.sum(list(queues.values()), axis=0), queues)
+    shown_ = panel._chosen(found, without={"q19"})
+    assert set(shown_) == {OTHERS, *(f"q{number}" for number in range(12, 19))}
+    assert (np.sum(list(shown_.values()), axis=0) == found.total - queues["q19"]).all()
 
 
 def test_spills_and_the_budget_are_marked(player: Player, runs: dict[str, Path], tmp_path: Path) -> None:

@@ -169,7 +169,9 @@ class MemoryPanel(TimePlot):
 
     def _chosen(self, found: Memory, without: set[str]) -> dict[str, Any]:
         """The largest queues by their own, the others summed up; in the order of the flow."""
-        ranked = sorted(found.queues.keys() - without, key=lambda name: -float(found.queues[name].max()))
+        # Many queues may have been as full as each other: then those come first that were so for longer.
+        size = {name: (-values.max(), -values.sum()) for name, values in found.queues.items() if name not in without}
+        ranked = sorted(size, key=size.__getitem__)
         if self.ranking:  # that of several runs, so that the same queues have a colour in each
             ranked = [name for name in self.ranking if name in found.queues and name not in without]
         most = SHOWN if self.scale == NORMAL or self.ranking else 4
