@@ -308,9 +308,12 @@ def test_policies_reports_queue_memory_for_each_workflow(folder, spark):
 
 @pytest.mark.slow
 def test_mixed_reports_the_gain_and_the_cores(folder, spark):
+    partitions = spark.conf.get("spark.sql.shuffle.partitions")
     data = check_shape(report_of("mixed", folder, spark))
-    assert len(data["contenders"]) == 12
+    assert len(data["contenders"]) == 12 + 9
+    assert sum(name.endswith("one task a job") for name in data["contenders"]) == 9
     assert all("cores busy" in text for text in data["evidence"].values())
+    assert spark.conf.get("spark.sql.shuffle.partitions") == partitions
 
 
 @pytest.mark.slow
