@@ -13,6 +13,7 @@ from engine.experiments.stream_load import (
     TABLES,
     Load,
     Try,
+    at_rate,
     best_try,
     described,
     is_fast,
@@ -41,6 +42,16 @@ def test_it_has_thirty_tables_in_three_hierarchies(tmp_path, fast):
     weights = {(spec.priority, warehouse.tables[name].staleness_bound_s) for name, spec in warehouse.tables.items()}
     assert weights == {(30.0, 10.0), (1.0, 90.0)}
     assert {plan.follow for plan in tables_of(bound)} == set(Follow), "all ways to follow are run"
+
+
+def test_with_more_slow_records_only_their_base_tables_cost_more():
+    costs = {"fast_0": 0.05, "fast_3": 0.05, "slow_0": 3.0, "slow_1": 0.1, "bulk_0": 5.0, "bulk_4": 0.1}
+    assert at_rate(costs, 2.0) == costs | {"slow_0": 6.0, "bulk_0": 10.0}
+    lines = bench_stream._as_line(Load(10, 30.0, 1000.0), costs)
+    period = {name: 1.0 if is_fast(name) else 30.0 for name in costs}
+    assert {name: line.alpha_s + line.beta * period[name] for name, line in lines.items()} == pytest.approx(costs)
+    heavy = {name for name, line in lines.items() if line.beta * period[name] > line.alpha_s}
+    assert heavy == {"slow_0", "bulk_0"}
 
 
 @pytest.mark.parametrize("seconds", [20.0, 37.3, 300.0])

@@ -118,6 +118,15 @@ def test_proportional_with_k_2_makes_two_clusters_that_share_the_second_track() 
     assert [group.home for group in scheduler.partition.groups] == [(1, 0), (0,)]
 
 
+def test_a_rarely_updated_table_with_little_data_is_no_part_of_the_cluster_of_the_often_updated_ones() -> None:
+    often = [table(f"often_{number}", 0.05 + 0.001 * number, period=1.0) for number in range(6)]
+    rarely = [table(f"rarely_{number}", seconds, period=30.0) for number, seconds in enumerate((0.052, 0.054, 12.0))]
+    scheduler = Scheduler(Warehouse([*often, *rarely]), Settings(sharing="proportional", tracks=2, k=10))
+    found = clusters(list(scheduler.tables.values()), 10)
+    assert [{one.name.split("_")[0] for one in cluster} for cluster in found] == [{"often"}, {"rarely"}]
+    assert [len(cluster) for cluster in found] == [6, 3]
+
+
 @pytest.mark.parametrize(
     ("way", "weights"),
     [

@@ -14,17 +14,18 @@ _SLACK = 1e-9  # shares of tracks are not exact
 
 
 def clusters(tables: Sequence[Table], k: float) -> list[list[Table]]:
-    """By increasing execution time; a new cluster where the period is more than k times the current one's smallest.
+    """By increasing period; a new cluster where a period is not less than k times the current one's smallest.
 
-    The paper's listing compares the execution time, not the period, with k times the smallest period. Its own example
-    (section 3.2.4) would then give one cluster instead of two, and its k = 10 for periods of 5 minutes, an hour and a
-    day would separate none of them; compared by period, both come out as it says.
+    The paper's listing orders the jobs by execution time, and compares that with k times the smallest period. Its own
+    example (section 3.2.4) would then give one cluster instead of two, and its k = 10 for periods of 5 minutes, an hour
+    and a day would separate none of them; compared by period, both come out as it says. Where jobs of long periods take
+    longer, the order is the same by either; but a rarely updated table with little new data may take no longer than one
+    that is updated each second, and ordered by execution time the two classes would be cut into many clusters.
     """
     found: list[list[Table]] = []
     smallest = 0.0
-    for table in sorted(tables, key=attrgetter("usual_seconds", "number")):
-        if found and table.period <= k * smallest:
-            smallest = min(smallest, table.period)
+    for table in sorted(tables, key=attrgetter("period", "usual_seconds", "number")):
+        if found and table.period < k * smallest:
             found[-1].append(table)
         else:
             smallest = table.period
