@@ -21,7 +21,7 @@ from engine.model.file import to_yaml
 from engine.schedule import log as scheduled
 from engine.schedule.costs import Listeners, SimulationSettings, prepare, told
 from engine.schedule.facts import edge_facts, node_facts
-from engine.schedule.monitor import Activation, Outcome
+from engine.schedule.turn import Activation, Outcome
 from engine.store import RunRecord
 from engine.store.runs import also_to, keep_run, last_refreshes, new_run_id, run_folder
 from engine.store.statistics import known_rows

@@ -21,7 +21,7 @@ from engine.experiments.scheduling_runs import SINGLE, run, saved_by_mixed
 from engine.model.binding import Bound
 from engine.model.yamldata import collector_paused
 from engine.schedule.costs import Listeners, SimulationSettings, prepare
-from engine.schedule.monitor import Decided
+from engine.schedule.turn import Decided
 
 SCALES = (0.1, 0.3, 1.0)
 DRAWS = 20  # of costs, for each archetype

@@ -9,7 +9,8 @@ from engine.experiments.scheduling import archetype
 from engine.experiments.scheduling_runs import NAMES, SINGLE
 from engine.experiments.svg import Chart
 from engine.schedule.costs import Listeners, SimulationSettings, prepare
-from engine.schedule.monitor import Decided, Monitor
+from engine.schedule.monitor import Monitor
+from engine.schedule.turn import Decided
 
 POINTS = 200  # of a curve
 

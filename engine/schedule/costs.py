@@ -21,7 +21,7 @@ from engine.plan.rows import Rows, rows_of
 from engine.schedule.build import PackUnits, pack_units
 from engine.schedule.graph import Work
 from engine.schedule.mixed import DEFAULT_THETA, scheduled
-from engine.schedule.monitor import Activation, Decided, Monitor, Outcome
+from engine.schedule.monitor import Monitor
 from engine.schedule.queues import Queue
 from engine.schedule.simulated import (
     CORES,
@@ -35,6 +35,7 @@ from engine.schedule.simulated import (
     Simulation,
     UnitCost,
 )
+from engine.schedule.turn import Activation, Decided, Outcome
 
 # Microseconds for a row, where nobody knows better: of the order of an engine that reads and writes text files on a
 # machine like the scheduling paper's. Reading and writing are dear, passing on is cheap.

@@ -8,8 +8,9 @@ from typing import Any
 
 from engine.events import QueueSnapshot, QueueSpilled, UnitActivated, UnitDecided
 from engine.schedule.build import PackUnits
-from engine.schedule.monitor import Activation, Decided, Monitor, Outcome
+from engine.schedule.monitor import Monitor
 from engine.schedule.queues import Queue
+from engine.schedule.turn import Activation, Decided, Outcome
 
 _ALL = 1 << 20  # packs; more is said as this
 

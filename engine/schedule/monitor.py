@@ -14,176 +14,23 @@ While its `pace` is held the monitor offers nobody a turn; what runs goes on to 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from operator import attrgetter
 
-import msgspec
-
-from engine.schedule.graph import ScheduleGraph, UnitSpec, Work
+from engine.schedule.graph import ScheduleGraph, Work
 from engine.schedule.messages import Message
 from engine.schedule.pace import Pace
 from engine.schedule.policy import Policy
 from engine.schedule.queues import MANY, Pack, Queue, QueueStatistics
+from engine.schedule.turn import Activation, Decided, Limits, Outcome, Step
+from engine.schedule.unit import Group, Unit
 
 _number = attrgetter("number")
 _turn = attrgetter("turn")
 
-
-class Step(StrEnum):
-    """What a unit does in one turn."""
-
-    READ = "read"  # a source reads packs
-    PROCESS = "process"  # packs are worked on as they come
-    ABSORB = "absorb"  # packs move out of the queues into the unit's own area
-    WHOLE = "whole"  # a blocking unit works on all it has
-    DELIVER = "deliver"  # packs of the outbox find room at last
-
-
 # Looked up once: an enumeration takes longer to give a member than a turn has time for.
 _SOURCE, _BLOCK, _STREAM = Work.SOURCE, Work.BLOCK, Work.STREAM
 _READ, _PROCESS, _ABSORB, _WHOLE, _DELIVER = Step.READ, Step.PROCESS, Step.ABSORB, Step.WHOLE, Step.DELIVER
-
-
-class Unit:
-    """A unit as the monitor knows it."""
-
-    __slots__ = (
-        "activations", "bounded", "exhausted", "finished", "group", "id", "inputs", "last_message", "number", "outbox",
-        "outputs", "producers_left", "queue_packs", "queue_rows", "ready", "references", "rows_absorbed", "rows_in",
-        "rows_out", "rows_read", "running", "seconds", "spec", "stalled", "work", "worked",
-    )  # fmt: skip
-
-    def __init__(self, spec: UnitSpec) -> None:
-        self.spec = spec
-        self.id = spec.id
-        self.number = spec.number
-        self.work = spec.work
-        self.group: Group
-        self.inputs: list[Queue] = []  # streamed, or absorbed by a blocking unit
-        self.references: list[Queue] = []  # needed whole before the first pack is worked on
-        self.outputs: list[Queue] = []
-        self.bounded: list[Queue] = []  # those of the outputs that can be full
-        self.outbox: deque[tuple[Pack, tuple[Queue, ...]]] = deque()
-        self.producers_left = 0
-        self.stalled = True
-        self.last_message = False  # no producer will send any more
-        self.finished = False
-        self.running = False
-        self.ready = False
-        self.exhausted = False  # of a source: all of it is read
-        self.worked = False  # of a blocking unit: it has worked on all it had
-        self.queue_rows = 0
-        self.queue_packs = 0
-        self.rows_in = 0
-        self.rows_out = 0
-        self.rows_absorbed = 0
-        self.rows_read = 0  # of a source
-        self.seconds = 0.0
-        self.activations = 0
-
-    def has_room(self) -> bool:
-        """Whether no consumer's queue is full."""
-        for queue in self.bounded:  # noqa: SIM110 - asked at every turn, and a generator takes twice as long
-            if queue.room <= 0:
-                return False
-        return True
-
-    def references_whole(self) -> bool:
-        """Whether all that it looks up in has come and was taken."""
-        return all(queue.producer.finished and not queue.packs for queue in self.references)
-
-    def can_go(self) -> bool:
-        """Whether it is a candidate: it has something to do and room for what it gives."""
-        if self.finished or self.running:
-            return False
-        if self.outbox:
-            pack, queues = self.outbox[0]
-            return all(queue.fits(pack) for queue in queues)
-        if self.work is _BLOCK:
-            return self.queue_packs > 0 or (self.last_message and not self.worked)
-        if self.references and not self.references_whole():
-            return any(queue.packs for queue in self.references)
-        if self.work is _SOURCE:
-            return not self.exhausted and self.has_room()
-        return self.queue_packs > 0 and self.has_room()
-
-    def is_done(self) -> bool:
-        """The rule of section 3.1 for the set of finished nodes."""
-        if self.outbox or self.running:
-            return False
-        if self.work is _SOURCE:
-            return self.exhausted and not self.queue_packs
-        if not self.last_message or self.queue_packs:
-            return False
-        return self.worked or self.work is _STREAM
-
-
-class Group:
-    """Units under one policy: all of them, or the units of one subflow. One of them runs at a time."""
-
-    __slots__ = ("last", "left", "name", "policy", "ready", "running", "turn", "units", "waits_for")
-
-    def __init__(self, name: str, policy: Policy, units: list[Unit], waits_for: set[str]) -> None:
-        self.name = name
-        self.policy = policy
-        self.units = units
-        self.waits_for = waits_for
-        self.ready: list[Unit] = []  # the candidates, by number
-        self.running: Unit | None = None
-        self.last = -1
-        self.turn = 0  # the number of its last turn
-        self.left = len(units)
-
-
-class Activation(msgspec.Struct, eq=False):
-    """One turn of one unit."""
-
-    number: int
-    unit: Unit
-    step: Step
-    take: Sequence[tuple[Queue, int]] = ()  # packs from the front of these queues
-    read_packs: int = 0  # of a source: how many at most
-    deliver: int = 0  # packs from the front of the outbox
-
-    @property
-    def packs(self) -> int:
-        """How many packs the turn is about."""
-        return self.read_packs or self.deliver or sum(count for _, count in self.take)
-
-
-class Outcome(msgspec.Struct, eq=False):
-    """What came of a turn."""
-
-    seconds: float
-    produced: Sequence[tuple[Pack, tuple[Queue, ...]]] = ()
-    rows_read: int = 0  # of a source
-    exhausted: bool = False  # of a source: nothing is left to read
-
-
-class Decided(msgspec.Struct, eq=False):
-    """A decision with all that led to it."""
-
-    activation: Activation
-    policy: str
-    group: str
-    candidates: tuple[Unit, ...]
-    values: list[float]  # what spoke for each of them
-
-    @property
-    def scores(self) -> list[tuple[str, float]]:
-        """The score of each candidate, by its id."""
-        return [(unit.id, value) for unit, value in zip(self.candidates, self.values, strict=True)]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How much a turn may take."""
-
-    pack_rows: int
-    slot_seconds: float = 0.0  # 0: until the input is exhausted
 
 
 class Monitor:

@@ -12,7 +12,7 @@ import msgspec
 from engine.schedule.graph import QueueSpec
 
 if TYPE_CHECKING:
-    from engine.schedule.monitor import Unit
+    from engine.schedule.unit import Unit
 
 MANY = 1 << 40  # packs, where nothing limits them
 

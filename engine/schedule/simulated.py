@@ -14,9 +14,11 @@ from heapq import heappop, heappush
 from typing import Any
 
 from engine.schedule.graph import ScheduleGraph
-from engine.schedule.monitor import Activation, Decided, Group, Limits, Monitor, Outcome, Step, Unit
+from engine.schedule.monitor import Monitor
 from engine.schedule.policy import Policy
 from engine.schedule.queues import Pack, Queue
+from engine.schedule.turn import Activation, Decided, Limits, Outcome, Step
+from engine.schedule.unit import Group, Unit
 
 # The values the scheduling paper tuned (section 7.2, table 3).
 PACK_ROWS = 400

@@ -21,9 +21,11 @@ from engine.events import QueueSnapshot, UnitFinished, UnitStarted
 from engine.schedule import log
 from engine.schedule.build import pack_units
 from engine.schedule.mixed import scheduled
-from engine.schedule.monitor import Activation, Decided, Limits, Monitor, Outcome, Step, Unit
+from engine.schedule.monitor import Monitor
 from engine.schedule.policy import MIXED
 from engine.schedule.queues import Pack, Queue
+from engine.schedule.turn import Activation, Decided, Limits, Outcome, Step
+from engine.schedule.unit import Unit
 from engine.spark.backend import backend_of
 from engine.spark.compile import NodeBuilder
 from engine.spark.letting_go import letting_go

@@ -22,8 +22,9 @@ from engine.events import DegreeMeasured, EventLog
 from engine.model.operator import BuildInputs, Built, Role, Source, Target, port_frame
 from engine.operators.file_sources import ColumnarSource
 from engine.operators.warehouse import Aggregate
-from engine.schedule.monitor import Activation, Outcome, Step, Unit
 from engine.schedule.queues import Pack, Queue
+from engine.schedule.turn import Activation, Outcome, Step
+from engine.schedule.unit import Unit
 from engine.spark.compile import CountedRows
 from engine.spark.pack_frames import PackFrames, Produced
 from engine.spark.pipelines import Pipelines

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from engine.schedule.graph import QueueSpec, ScheduleGraph, UnitSpec, Work
 from engine.schedule.mixed import scheduled
-from engine.schedule.monitor import Activation, Limits, Monitor, Outcome, Step
+from engine.schedule.monitor import Monitor
 from engine.schedule.policy import Policy
 from engine.schedule.queues import Pack
 from engine.schedule.simulated import Simulated, Simulation, UnitCost
+from engine.schedule.turn import Activation, Limits, Outcome, Step
 
 POLICIES = ("rr", "mc", "mm", "mixed")
 _WORK = {"s": Work.SOURCE, "t": Work.SOURCE, "r": Work.SOURCE, "b": Work.BLOCK, "w": Work.BLOCK}

@@ -15,9 +15,9 @@ import pytest
 from engine.operators import load_plugin_file
 from engine.schedule.graph import ScheduleGraph
 from engine.schedule.mixed import scheduled
-from engine.schedule.monitor import Decided
 from engine.schedule.policy import Policy, policy_named
 from engine.schedule.simulated import Simulation, UnitCost
+from engine.schedule.turn import Decided
 from tests.end_to_end.helpers import papilio_here
 from tests.operators.test_plugin import EXAMPLE, ROOT, can_build
 from tests.schedule.graphs import queues, simulate, units

@@ -7,8 +7,9 @@ import pytest
 from engine.errors import BadInput
 from engine.schedule.graph import ScheduleGraph
 from engine.schedule.mixed import mixed_policies, scheduled
-from engine.schedule.monitor import Decided, Monitor
+from engine.schedule.monitor import Monitor
 from engine.schedule.simulated import Simulation, UnitCost
+from engine.schedule.turn import Decided
 from tests.schedule.graphs import queues, simulate, units
 
 # Two lines, a core of two blocking activities, and two writers behind it.

@@ -8,11 +8,12 @@ import pytest
 
 from engine.schedule.graph import ScheduleGraph
 from engine.schedule.messages import Message
-from engine.schedule.monitor import Decided, Limits, Monitor, Outcome, Step
+from engine.schedule.monitor import Monitor
 from engine.schedule.policies.mc import MinimumCost
 from engine.schedule.policies.mm import MinimumMemory
 from engine.schedule.policies.rr import RoundRobin
 from engine.schedule.queues import Pack
+from engine.schedule.turn import Decided, Limits, Outcome, Step
 from tests.schedule.graphs import Hand, monitor_of, queues, units
 
 # ---------------------------------------------------------------- stopping (section 3.1)

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.schedule.mixed import scheduled
-from engine.schedule.monitor import Activation, Limits, Monitor
+from engine.schedule.monitor import Monitor
 from engine.schedule.pace import Pace
 from engine.schedule.simulated import Simulated, Simulation
+from engine.schedule.turn import Activation, Limits
 from tests.schedule.graphs import POLICIES, Case, cases
 from tests.schedule.test_properties import expected_rows
 

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 
 from engine.schedule.graph import Work
 from engine.schedule.mixed import scheduled
-from engine.schedule.monitor import Activation, Monitor, Outcome
+from engine.schedule.monitor import Monitor
 from engine.schedule.queues import Queue
 from engine.schedule.simulated import Simulated, Simulation
+from engine.schedule.turn import Activation, Outcome
 from tests.schedule.graphs import POLICIES, Case, cases
 
 MOST_ACTIVATIONS = 200_000
