@@ -29,6 +29,7 @@ from typing import Any
 from engine.events import EventLog
 from engine.experiments.bench import Contender, Options, Report
 from engine.experiments.stream_load import (
+    FAST_SHARE,
     Load,
     Try,
     at_rate,
@@ -39,6 +40,7 @@ from engine.experiments.stream_load import (
     is_fast,
     is_light,
     next_rate,
+    of_tables,
     utilization,
 )
 from engine.experiments.stream_seen import Seen
@@ -168,7 +170,12 @@ def _tried(
             f"live, {tried.rate:,.0f} slow records a second ask for {fast:.0%} + {slow:.0%} of {TRACKS} tracks; they "
             f"were {seen.busy(ends - load.slow_s, ends):.0%} busy in the last period, and {tried.left:.0%} was left"
         )
-        if tried.keeps_up and abs(tried.asked - WANTED) < NEAR:
+        if number == 1:  # updates take another time in a warehouse that runs than by themselves
+            one = statistics.median(cost for name, cost in costs.items() if is_fast(name))
+            load = replace(load, fast_tables=fast_tables_for(FAST_SHARE, one, WANTED, TRACKS))
+            costs = of_tables(load, costs)
+            tries = [(Try(tried.rate, *utilization(load, costs, TRACKS)), load, costs)]
+        elif tried.keeps_up and abs(tried.asked - WANTED) < NEAR:
             break
         rate = next_rate([one for one, _, _ in tries], WANTED)
         costs = at_rate(costs, rate / tried.rate)

@@ -249,6 +249,14 @@ def utilization(load_: Load, costs: Mapping[str, float], tracks: int) -> tuple[f
     return fast / tracks, slow / tracks
 
 
+def of_tables(load_: Load, costs: Mapping[str, float]) -> dict[str, float]:
+    """What the tables of a load cost, by what those of another with as many records did."""
+    fast = statistics.median(cost for name, cost in costs.items() if is_fast(name))
+    light = statistics.median(cost for name, cost in costs.items() if is_light(name) and not is_fast(name))
+    tables = [f"{name}_{number}" for name, size in load_.sizes.items() for number in range(size)]
+    return {name: fast if is_fast(name) else light if is_light(name) else costs[name] for name in tables}
+
+
 def at_rate(costs: Mapping[str, float], times: float) -> dict[str, float]:
     """What updates cost with so many times the slow records."""
     return {name: cost if is_light(name) else cost * times for name, cost in costs.items()}
@@ -270,9 +278,7 @@ def first_guess(
     one = statistics.median(cost for name, cost in costs.items() if is_fast(name))
     found = replace(probe, fast_tables=fast_tables_for(FAST_SHARE, one, wanted, tracks))
     say(f"and {1000 * one:.0f} ms beside others: {found.fast_tables} of {TABLES} tables get data each second")
-    light = statistics.median(cost for name, cost in costs.items() if is_light(name) and not is_fast(name))
-    tables = [f"{name}_{number}" for name, size in found.sizes.items() for number in range(size)]
-    guessed = {name: one if is_fast(name) else light if is_light(name) else costs[name] for name in tables}
+    guessed = of_tables(found, costs)
     rate = next_rate([Try(probe.slow_rows_per_s, *utilization(found, guessed, tracks))], wanted)
     guessed = at_rate(guessed, rate / probe.slow_rows_per_s)
     return replace(found, slow_rows_per_s=rate), guessed
