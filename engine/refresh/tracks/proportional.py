@@ -14,7 +14,7 @@ _SLACK = 1e-9  # shares of tracks are not exact
 
 
 def clusters(tables: Sequence[Table], k: float) -> list[list[Table]]:
-    """By increasing period; a new cluster where a period is not less than k times the current one's smallest.
+    """By increasing period; a new cluster where one is longer, and not less than k times the current one's smallest.
 
     The paper's listing orders the jobs by execution time, and compares that with k times the smallest period. Its own
     example (section 3.2.4) would then give one cluster instead of two, and its k = 10 for periods of 5 minutes, an hour
@@ -25,7 +25,7 @@ def clusters(tables: Sequence[Table], k: float) -> list[list[Table]]:
     found: list[list[Table]] = []
     smallest = 0.0
     for table in sorted(tables, key=attrgetter("period", "usual_seconds", "number")):
-        if found and table.period < k * smallest:
+        if found and (table.period < k * smallest or table.period == smallest):
             found[-1].append(table)
         else:
             smallest = table.period
