@@ -44,6 +44,7 @@ def packs(ssb: Path, folder: Path, parts: int) -> list[tuple[Path, int]]:
     return made
 
 
+@pytest.mark.slow
 def test_facts_are_distributed_dimensions_replicated_and_queries_see_one_server(star, spark, ssb, tmp_path):
     given = packs(ssb, tmp_path / "packs", 3)
     total = sum(rows for _, rows in given)

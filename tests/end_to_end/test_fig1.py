@@ -99,6 +99,7 @@ def test_history_knows_the_run(finished):
     assert [(run["run"], run["workflow"], run["status"]) for run in runs] == [(summary["run"], "fig1", "done")]
 
 
+@pytest.mark.slow
 def test_the_exported_script_gives_the_same_targets_on_its_own(finished, dirty_tpch, tmp_path):
     home, _ = finished
     script = tmp_path / "fig1.py"

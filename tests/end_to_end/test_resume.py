@@ -45,7 +45,7 @@ def the_run(folder):
 @pytest.mark.parametrize(
     ("granularity", "policy", "steps"),
     [
-        ("operator", "rr", 25),
+        pytest.param("operator", "rr", 25, marks=pytest.mark.slow),
         pytest.param("fused", "mixed", 3, marks=pytest.mark.slow),
         pytest.param("operator", "mm", 60, marks=pytest.mark.slow),
         pytest.param("tree", "mixed", 8, marks=pytest.mark.slow),

@@ -29,6 +29,7 @@ def run_on_sail(name: str, data: Path, home: Path, *options: object) -> subproce
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_fig1_on_sail_loads_what_duckdb_computes_and_a_second_run_replaces_it(tpch, dirty_tpch, tmp_path):
     dirty = answer(run_on_sail("fig1", dirty_tpch, tmp_path))
     with duckdb.connect() as oracle:

@@ -127,7 +127,8 @@ def test_the_fused_answer_is_duckdbs(fused, data):
 @pytest.mark.parametrize(
     ("granularity", "policy", "queue_packs"),
     [
-        ("operator", "rr", 100), ("operator", "mm", 1), ("subflow", "mixed", 3), ("fused", "mm", 1),
+        ("operator", "rr", 100), ("subflow", "mixed", 3), ("fused", "mm", 1),
+        pytest.param("operator", "mm", 1, marks=pytest.mark.slow),
         pytest.param("operator", "mixed", 1, marks=pytest.mark.slow),
         pytest.param("tree", "rr", 1, marks=pytest.mark.slow),
         pytest.param("operator", "mc", 2, marks=pytest.mark.slow),
@@ -246,6 +247,7 @@ def test_an_aggregate_sums_up_what_it_puts_aside(spark, data, line, tmp_path):
     assert absorbed[0].packs_in >= 4, "it absorbed before its producers ended"
 
 
+@pytest.mark.slow
 def test_pipelines_side_by_side_give_the_same_rows_and_their_degree_is_kept_for_the_next_run(
     spark, data, line, tmp_path
 ):
@@ -261,6 +263,7 @@ def test_pipelines_side_by_side_give_the_same_rows_and_their_degree_is_kept_for_
     assert again["measures"] == first["measures"], "what was measured is used again, not measured again"
 
 
+@pytest.mark.slow
 def test_a_node_with_several_threads_keeps_the_order_of_its_rows(spark, data, line, tmp_path):
     run_line(spark, data, tmp_path, "--granularity", "operator", "--policy", "rr", threads=3)
     expected = run_line(spark, data, tmp_path / "alone", "--granularity", "operator", "--policy", "rr", threads=1)

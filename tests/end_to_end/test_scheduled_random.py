@@ -84,6 +84,7 @@ def conserved(file, summary, granularity):
                 assert rows["rows_in"] == rows["rows_out"] + refused, node
 
 
+@pytest.mark.slow
 @settings(
     max_examples=1, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck)
 )

@@ -29,6 +29,7 @@ def read(folder, table):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_the_steps_on_single_rows_give_the_star_that_papilio_derives(tpch, tmp_path):
     from pyarrow import parquet
 

@@ -69,6 +69,7 @@ def test_every_shape_has_a_least_size_and_says_it(kind):
     assert len(generate(least, kind).nodes) == least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Shape.BUTTERFLY, Shape.PRIMARY])
 def test_ten_thousand_nodes_are_valid_and_partition(kind, tpch):
     made = bound(generate(10_000, kind), tpch)

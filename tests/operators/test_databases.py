@@ -263,6 +263,7 @@ def people(spark: SparkSession, *data: tuple[Any, ...]) -> DataFrame:
     return spark.createDataFrame(list(data), "id int, part string, qty decimal(12,2)")
 
 
+@pytest.mark.slow
 def test_every_type_goes_to_postgresql_and_comes_back(spark: SparkSession, pg: Postgresql, place: Place) -> None:
     schema = (
         "y tinyint, s smallint, i int, b bigint, f float, d double, n decimal(38,18), flag boolean, t string, bin binary,"
@@ -296,6 +297,7 @@ def test_every_type_goes_to_postgresql_and_comes_back(spark: SparkSession, pg: P
         assert by_key(run(spark, source)["out"]) == by_key(rows(data.drop("nothing")))
 
 
+@pytest.mark.slow
 def test_the_modes_on_a_new_table_and_on_one_that_keeps_its_definition(
     spark: SparkSession, pg: Postgresql, place: Place
 ) -> None:

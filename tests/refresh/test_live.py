@@ -106,6 +106,7 @@ def remarks(folder: Path) -> str:
     return "\n".join(event.message for event in LogReader(folder / "events.jsonl") if isinstance(event, Remark))
 
 
+@pytest.mark.slow
 def test_files_arrive_and_tables_come_and_go_while_it_runs(spark, tmp_path):
     file, incoming = tmp_path / "arriving.butterfly.yaml", tmp_path / "in"
     file.write_text(FOLDER)

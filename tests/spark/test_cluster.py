@@ -92,6 +92,7 @@ def test_a_job_runs_on_both_workers(cluster: StandaloneCluster) -> None:
     assert {worker.pid for worker in cluster.workers()} <= set(facts["pids"])
 
 
+@pytest.mark.slow
 def test_a_workflow_runs_on_the_cluster(cluster: StandaloneCluster, tpch: Path, tmp_path: Path) -> None:
     nodes = {
         "lines": {"operator": "parquet_source", "path": str(tpch / "lineitem.parquet")},
@@ -156,6 +157,7 @@ def test_everything_ends_with_the_block() -> None:
     assert gone(list(started))
 
 
+@pytest.mark.slow
 def test_master_and_workers_end_when_python_is_killed() -> None:
     process = start(UNTIL_KILLED)
     with process:

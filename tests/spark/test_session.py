@@ -369,6 +369,7 @@ print("{}")
 """
 
 
+@pytest.mark.slow
 def test_a_session_that_is_ended_at_once_is_silent_about_who_was_speaking_to_it() -> None:
     ended = run(KILLED)
     assert ended.facts() == {}

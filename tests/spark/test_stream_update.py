@@ -158,6 +158,7 @@ def read_records(spark, jobs: list[int]) -> int:
     return sum(status.lastStageAttempt(stage).inputRecords() for stage in stages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("small_bytes", [stream_update.SMALL_BYTES, 0], ids=["from memory", "from files"])
 def test_one_job_reads_a_source_once_for_all_views_over_it(spark, tmp_path, monkeypatch, small_bytes):
     monkeypatch.setattr(stream_update, "SMALL_BYTES", small_bytes)
