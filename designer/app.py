@@ -33,7 +33,7 @@ def make_application(arguments: Sequence[str]) -> QApplication:
 
 def make_drawing_application(arguments: Sequence[str]) -> QApplication:
     """The Qt application with its fonts and language: enough for a picture, without a window."""
-    from designer.canvas import node
+    from designer.canvas.sheet import use_font
 
     application = QApplication(list(arguments))
     application.setApplicationName("Papilio")
@@ -41,7 +41,7 @@ def make_drawing_application(arguments: Sequence[str]) -> QApplication:
     place = Path(__file__).parent.parent / "resources" / "languages"
     if translator.load(QLocale(), "papilio", "_", str(place)):
         application.installTranslator(translator)
-    node.use_font(application.font())
+    use_font(application.font())
     return application
 
 

@@ -9,11 +9,12 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen, QPixmap
 from PySide6.QtSvg import QSvgGenerator
 
 from designer.canvas.edge import route
-from designer.canvas.node import form_of, outline
 from designer.canvas.scene import CanvasScene
+from designer.canvas.sheet import traced
 from designer.document.analysis import analyse
 from designer.document.document import Document
 from designer.document.layout import NODE_HEIGHT, NODE_WIDTH, positions
+from designer.drawing.node import form_of, outline
 from designer.theme.theme import theme
 
 MARGIN = 70.0
@@ -98,7 +99,7 @@ def thumbnail(document: Document, size: QSize) -> QPixmap:
         fill = QColor(colors.wing(wings.get(id_)))
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(fill)
-        painter.drawPath(outline(form_of(kind), NODE_HEIGHT).translated(x, y))
+        painter.drawPath(traced(outline, form_of(kind), NODE_HEIGHT).translated(x, y))
     painter.end()
     return picture
 
