@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import subprocess
@@ -15,19 +16,24 @@ INSTALL = "pip install 'papilio[designer]'"
 
 
 def can_draw() -> bool:
-    """Whether the designer is installed."""
+    """Whether the designer is installed, with the Qt that PNG pictures need."""
     return importlib.util.find_spec("PySide6") is not None and importlib.util.find_spec("designer") is not None
 
 
 def draw_workflow(file: Path, picture: Path) -> None:
     """The canvas of a workflow, as SVG or PNG by the picture's ending. The designer reads the file, nobody else."""
-    _designer("designer.export", file, picture)
+    if picture.suffix.lower() == ".svg":
+        _designer(["designer.export", file, picture])
+    else:  # Qt loads while the workflow is read and drawn
+        _need_designer()
+        _designer(["designer.export", file], ["designer.raster", "-", picture])
 
 
 def draw_png(pictures: Sequence[Path]) -> list[Path]:
     """Each SVG picture once more as PNG, beside it."""
     if pictures:
-        _designer("designer.raster", *pictures)
+        _need_designer()
+        _designer(["designer.raster", *pictures])
     return [picture.with_suffix(".png") for picture in pictures]
 
 
@@ -62,18 +68,28 @@ def _need_designer() -> None:
         raise EnvironmentProblem(f"the designer, which draws the picture, is not installed: {INSTALL}")
 
 
-def _designer(module: str, *arguments: Path) -> None:
-    _need_designer()
-    done = subprocess.run(
-        [sys.executable, "-m", module, *map(str, arguments)],
-        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    said = done.stderr.strip()
-    if done.returncode == BadInput.exit_code:
-        raise BadInput(said)
-    if done.returncode:
-        reason = said.splitlines()[-1] if said else f"{arguments[-1]}: the designer ended with {done.returncode}"
-        raise EnvironmentProblem(reason)
+def _designer(*commands: Sequence[str | Path]) -> None:
+    """Run modules of the designer with their arguments, each reading what the one before it writes."""
+    with contextlib.ExitStack() as stack:
+        processes: list[subprocess.Popen[str]] = []
+        for number, words in enumerate(commands, start=1):
+            before = processes[-1].stdout if processes else None
+            process = subprocess.Popen(
+                [sys.executable, "-m", *map(str, words)],
+                env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
+                stdin=before,
+                stdout=subprocess.PIPE if number < len(commands) else None,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            if before:
+                before.close()  # it is the next one's now
+            processes.append(stack.enter_context(process))
+        said = [process.stderr.read().strip() for process in processes if process.stderr]
+    # The last first: the one before it may only say that nobody reads it any more.
+    for words, process, reason in reversed(list(zip(commands, processes, said, strict=True))):
+        if process.returncode == BadInput.exit_code:
+            raise BadInput(reason)
+        if process.returncode:
+            ended = f"{words[-1]}: the designer ended with {process.returncode}"
+            raise EnvironmentProblem(reason.splitlines()[-1] if reason else ended)
