@@ -1,11 +1,11 @@
-"""`python -m designer.export FILE [PICTURE]` draws a workflow into an SVG file, or prints it: without Qt."""
+"""`python -m designer.export FILE PICTURE` draws a workflow into an SVG file, without Qt."""
 
 from __future__ import annotations
 
 import atexit
 import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,29 +45,25 @@ def _place(document: Document, analysis: Analysis) -> None:
         ) from None
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Draw; return the exit code."""
+def write_svg(svg: str, picture: Path) -> None:
+    """Write the file as it is."""
+    try:
+        picture.write_text(svg, encoding="utf-8")
+    except OSError:
+        raise OSError(f"{picture}: cannot be written") from None
+
+
+def main(arguments: Sequence[str], write: Callable[[str, Path], None] = write_svg) -> int:
+    """Draw; return the exit code. What is wrong with the file is told before anything is written."""
     gc.disable()  # this process draws one picture and ends: what could go meanwhile is not worth being looked for
     atexit.register(gc.freeze)
-    file, picture = Path(arguments[0]), Path(arguments[1]) if len(arguments) > 1 else None
+    file, picture = map(Path, arguments)
     try:
-        svg = draw(file).encode()
-        if picture is None:
-            sys.stdout.buffer.write(svg)
-            sys.stdout.buffer.flush()
-        else:
-            _write(svg, picture)
+        write(draw(file), picture)
     except (PapilioError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code if isinstance(error, PapilioError) else 1
     return 0
-
-
-def _write(svg: bytes, picture: Path) -> None:
-    try:
-        picture.write_bytes(svg)
-    except OSError:
-        raise OSError(f"{picture}: cannot be written") from None
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import subprocess
@@ -23,17 +22,17 @@ def can_draw() -> bool:
 def draw_workflow(file: Path, picture: Path) -> None:
     """The canvas of a workflow, as SVG or PNG by the picture's ending. The designer reads the file, nobody else."""
     if picture.suffix.lower() == ".svg":
-        _designer(["designer.export", file, picture])
-    else:  # Qt loads while the workflow is read and drawn
+        _designer("designer.export", file, picture)
+    else:
         _need_designer()
-        _designer(["designer.export", file], ["designer.raster", "-", picture])
+        _designer("designer.export_png", file, picture)
 
 
 def draw_png(pictures: Sequence[Path]) -> list[Path]:
     """Each SVG picture once more as PNG, beside it."""
     if pictures:
         _need_designer()
-        _designer(["designer.raster", *pictures])
+        _designer("designer.raster", *pictures)
     return [picture.with_suffix(".png") for picture in pictures]
 
 
@@ -68,28 +67,17 @@ def _need_designer() -> None:
         raise EnvironmentProblem(f"the designer, which draws the picture, is not installed: {INSTALL}")
 
 
-def _designer(*commands: Sequence[str | Path]) -> None:
-    """Run modules of the designer with their arguments, each reading what the one before it writes."""
-    with contextlib.ExitStack() as stack:
-        processes: list[subprocess.Popen[str]] = []
-        for number, words in enumerate(commands, start=1):
-            before = processes[-1].stdout if processes else None
-            process = subprocess.Popen(
-                [sys.executable, "-m", *map(str, words)],
-                env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
-                stdin=before,
-                stdout=subprocess.PIPE if number < len(commands) else None,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            if before:
-                before.close()  # it is the next one's now
-            processes.append(stack.enter_context(process))
-        said = [process.stderr.read().strip() for process in processes if process.stderr]
-    # The last first: the one before it may only say that nobody reads it any more.
-    for words, process, reason in reversed(list(zip(commands, processes, said, strict=True))):
-        if process.returncode == BadInput.exit_code:
-            raise BadInput(reason)
-        if process.returncode:
-            ended = f"{words[-1]}: the designer ended with {process.returncode}"
-            raise EnvironmentProblem(reason.splitlines()[-1] if reason else ended)
+def _designer(module: str, *arguments: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", module, *map(str, arguments)],
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    said = done.stderr.strip()
+    if done.returncode == BadInput.exit_code:
+        raise BadInput(said)
+    if done.returncode:
+        reason = said.splitlines()[-1] if said else f"{arguments[-1]}: the designer ended with {done.returncode}"
+        raise EnvironmentProblem(reason)

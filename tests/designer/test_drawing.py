@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -276,7 +275,6 @@ def test_a_file_without_places_is_arranged_before_it_is_drawn(tmp_path: Path) ->
     document = small()
     document.workflow.layout.clear()
     document.save(tmp_path / "lost.butterfly.yaml")
-    command = [sys.executable, "-m", "designer.export", tmp_path / "lost.butterfly.yaml"]
-    done = subprocess.run(command, capture_output=True, check=True)
-    nodes = ElementTree.fromstring(done.stdout).findall(f"{SVG}g")
+    assert export([str(tmp_path / "lost.butterfly.yaml"), str(tmp_path / "lost.svg")]) == 0
+    nodes = ElementTree.parse(tmp_path / "lost.svg").getroot().findall(f"{SVG}g")
     assert len({node.get("transform") for node in nodes}) == 4
