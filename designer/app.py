@@ -21,27 +21,20 @@ ENGINE_AFTER_MS = 1_500  # the window first
 
 def make_application(arguments: Sequence[str]) -> QApplication:
     """The Qt application with its style, fonts and language."""
+    from designer.canvas.sheet import use_font
     from designer.theme.icons import program_icon
 
-    application = make_drawing_application(arguments)
+    application = QApplication(list(arguments))
+    application.setApplicationName("Papilio")
     application.setDesktopFileName("papilio")
     application.setStyle("Fusion")
     application.setWindowIcon(program_icon())
     QPixmapCache.setCacheLimit(PICTURES_KB)
-    return application
-
-
-def make_drawing_application(arguments: Sequence[str]) -> QApplication:
-    """The Qt application with its fonts and language: enough for a picture, without a window."""
-    from designer.canvas import node
-
-    application = QApplication(list(arguments))
-    application.setApplicationName("Papilio")
     translator = QTranslator(application)
     place = Path(__file__).parent.parent / "resources" / "languages"
     if translator.load(QLocale(), "papilio", "_", str(place)):
         application.installTranslator(translator)
-    node.use_font(application.font())
+    use_font(application.font())
     return application
 
 

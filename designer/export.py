@@ -1,58 +1,65 @@
-"""`python -m designer.export FILE PICTURE` draws a workflow into an SVG or PNG file, without a window."""
+"""`python -m designer.export FILE PICTURE` draws a workflow into an SVG file, without Qt."""
 
 from __future__ import annotations
 
 import atexit
 import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.errors import PapilioError
+from engine.drawing import INSTALL
+from engine.errors import EnvironmentProblem, PapilioError
 
 if TYPE_CHECKING:
     from designer.document.analysis import Analysis
     from designer.document.document import Document
 
 
-def write_picture(document: Document, analysis: Analysis, picture: Path) -> None:
-    """The workflow as the canvas shows it, in the light theme."""
-    from designer.canvas.arrange import arrange, place_missing
-    from designer.canvas.picture import save_picture
-    from designer.canvas.scene import CanvasScene
-    from designer.document.layout import positions
-    from designer.theme.theme import themes
-
-    themes().start("light")
-    if len(positions(document.workflow)) < len(document.workflow.nodes):
-        place_missing(document, arrange(document, analysis.wings))
-    scene = CanvasScene(document)
-    scene.show_analysis(analysis)
-    save_picture(scene, picture)
-    scene.close()
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Draw; return the exit code. What is wrong with the file is told before Qt can say anything."""
-    file, picture = map(Path, arguments)
-    gc.disable()  # this process draws one picture and ends: what could go meanwhile is not worth being looked for
-    atexit.register(gc.freeze)
+def draw(file: Path) -> str:
+    """A workflow as the canvas shows it, in the light theme."""
     from designer.document.analysis import analyse
     from designer.document.document import Document
+    from designer.document.layout import positions
+    from designer.drawing.workflow import draw_workflow
     from engine.operators import catalogue
 
-    try:
-        document = Document.open(file, catalogue())
-        analysis = analyse(document)
-        # Last of all: once Qt is there, it reads the source of every module that is loaded.
-        from designer.app import make_drawing_application
+    document = Document.open(file, catalogue())
+    analysis = analyse(document)
+    if len(positions(document.workflow)) < len(document.workflow.nodes):
+        _place(document, analysis)
+    return draw_workflow(document, analysis)
 
-        application = make_drawing_application(["papilio"])
-        try:
-            write_picture(document, analysis, picture)
-        finally:
-            application.quit()
+
+def _place(document: Document, analysis: Analysis) -> None:
+    """Find a place for the nodes that have none."""
+    from designer.canvas.arrange import arrange, place_missing
+
+    try:
+        place_missing(document, arrange(document, analysis.wings))
+    except ModuleNotFoundError as error:
+        raise EnvironmentProblem(
+            f"{document.path}: not all nodes have a place, and {error.name}, which finds one, "
+            f"is not installed: {INSTALL}"
+        ) from None
+
+
+def write_svg(svg: str, picture: Path) -> None:
+    """Write the file as it is."""
+    try:
+        picture.write_text(svg, encoding="utf-8")
+    except OSError:
+        raise OSError(f"{picture}: cannot be written") from None
+
+
+def main(arguments: Sequence[str], write: Callable[[str, Path], None] = write_svg) -> int:
+    """Draw; return the exit code. What is wrong with the file is told before anything is written."""
+    gc.disable()  # this process draws one picture and ends: what could go meanwhile is not worth being looked for
+    atexit.register(gc.freeze)
+    file, picture = map(Path, arguments)
+    try:
+        write(draw(file), picture)
     except (PapilioError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code if isinstance(error, PapilioError) else 1

@@ -6,39 +6,38 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QByteArray
 from PySide6.QtGui import QGuiApplication, QImage, QPainter
 from PySide6.QtSvg import QSvgRenderer
 
+from designer.png import MAX_PIXELS, write_png
+
 SCALE = 2.0  # of the picture's own size: sharp on a projector
-MAX_PIXELS = 16_000  # on a side
+WHITE = 0xFFFFFFFF  # as a pixel: Qt's names of colours come with all that it has names for, which load slowly
 
 
-def write_png(picture: Path) -> Path:
-    """An SVG picture as PNG, on white."""
-    renderer = QSvgRenderer(str(picture))
+def rasterise(svg: bytes, name: str) -> QImage:
+    """An SVG picture as an image, on white. Its name is told where it is none."""
+    renderer = QSvgRenderer(QByteArray(svg))
     size = renderer.defaultSize()
     if not renderer.isValid() or size.isEmpty():
-        raise OSError(f"{picture}: is no SVG picture")
+        raise OSError(f"{name}: is no SVG picture")
     scale = min(SCALE, MAX_PIXELS / max(size.width(), size.height()))
     image = QImage(size * scale, QImage.Format.Format_RGB32)
-    image.fill(Qt.GlobalColor.white)
+    image.fill(WHITE)
     painter = QPainter(image)
     painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
     renderer.render(painter)
     painter.end()
-    target = picture.with_suffix(".png")
-    if not image.save(str(target)):
-        raise OSError(f"{target}: cannot be written")
-    return target
+    return image
 
 
 def main(arguments: Sequence[str]) -> int:
     """Draw; return the exit code."""
     application = QGuiApplication(["papilio"])
     try:
-        for picture in arguments:
-            write_png(Path(picture))
+        for picture in map(Path, arguments):
+            write_png(rasterise(picture.read_bytes(), str(picture)), picture.with_suffix(".png"))
     except OSError as error:
         sys.stderr.write(f"{error}\n")
         return 1

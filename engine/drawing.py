@@ -15,18 +15,23 @@ INSTALL = "pip install 'papilio[designer]'"
 
 
 def can_draw() -> bool:
-    """Whether the designer is installed."""
+    """Whether the designer is installed, with the Qt that PNG pictures need."""
     return importlib.util.find_spec("PySide6") is not None and importlib.util.find_spec("designer") is not None
 
 
 def draw_workflow(file: Path, picture: Path) -> None:
     """The canvas of a workflow, as SVG or PNG by the picture's ending. The designer reads the file, nobody else."""
-    _designer("designer.export", file, picture)
+    if picture.suffix.lower() == ".svg":
+        _designer("designer.export", file, picture)
+    else:
+        _need_designer()
+        _designer("designer.export_png", file, picture)
 
 
 def draw_png(pictures: Sequence[Path]) -> list[Path]:
     """Each SVG picture once more as PNG, beside it."""
     if pictures:
+        _need_designer()
         _designer("designer.raster", *pictures)
     return [picture.with_suffix(".png") for picture in pictures]
 
@@ -63,7 +68,6 @@ def _need_designer() -> None:
 
 
 def _designer(module: str, *arguments: Path) -> None:
-    _need_designer()
     done = subprocess.run(
         [sys.executable, "-m", module, *map(str, arguments)],
         env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},

@@ -30,6 +30,7 @@ else:
     code = 0
 print(json.dumps({"code": code, "loaded": sorted({name.partition(".")[0] for name in sys.modules})}), file=sys.stderr)
 """
+DRAW = "raise SystemExit(main(sys.argv[1:]))"
 
 
 @pytest.mark.parametrize(
@@ -77,14 +78,25 @@ def test_a_picture_is_left_to_the_designer_which_also_says_what_is_wrong_with_th
     assert "<svg" in picture.read_text()
     broken.write_text("papilio: 1\nnodes: {a b: {operator: filter}}\nedges: [{from: a, to: 1}]\n")
     said = []
-    for command in (["check"], ["export", "--to", "svg", "--output", tmp_path / "broken.svg"]):
+    for command in (
+        ["check"],
+        *(["export", "--to", form, "-o", tmp_path / f"broken.{form}"] for form in ("svg", "png")),
+    ):
         words = [sys.executable, "-m", "engine", command[0], broken, *command[1:]]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         said.append((done.returncode, done.stderr))
-    assert said[0] == said[1]
+    assert said[0] == said[1] == said[2]
     assert said[1][0] == 2
     assert "`a b` cannot be a node's id" in said[1][1]
-    assert not (tmp_path / "broken.svg").exists()
+    assert not [*tmp_path.glob("broken.svg"), *tmp_path.glob("broken.png")]
+
+
+def test_the_designer_draws_a_picture_without_qt(tmp_path):
+    picture = tmp_path / "fig1.svg"
+    program = [sys.executable, "-c", LOADED.replace("engine.cli", "designer.export").replace("main()", DRAW)]
+    loaded = loaded_by([*program, FIG1, picture], 0, tmp_path)
+    assert (SLOW_TO_LOAD | {"shiboken6", "click", "markdown_it"}).isdisjoint(loaded)
+    assert "Join table" in picture.read_text()
 
 
 def test_the_schema_that_is_printed_is_the_one_that_is_written(tmp_path):

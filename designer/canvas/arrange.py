@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from designer.document.document import Document
-from designer.document.layout import NODE_HEIGHT, NODE_WIDTH, Point, edge_key, positions, tidy
+from designer.document.layout import NODE_HEIGHT, NODE_WIDTH, Point, edge_key, height_for, positions, tidy
 
 COLUMN = NODE_WIDTH + 84.0  # from one layer to the next
 ROW = NODE_HEIGHT + 56.0  # from one node of a layer to the next
@@ -57,11 +57,6 @@ def node_height(document: Document, id_: str) -> float:
     """A node grows with its ports."""
     ports = document.ports.of(id_)
     return height_for(max(len(ports.inputs), len(ports.outputs)))
-
-
-def height_for(ports: int) -> float:
-    """The height of a node with so many ports on a side."""
-    return NODE_HEIGHT if ports <= 3 else NODE_HEIGHT + 18.0 * (ports - 3)
 
 
 def layered(

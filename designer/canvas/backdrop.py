@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPainterPathStroker, QPen, QPixmap
 
-from designer.canvas import node as look
-from designer.document.layout import NODE_WIDTH
+from designer.canvas.sheet import QtSheet
+from designer.drawing.backdrop import GRID, GRID_DOT, LANES, bands, draw_lane
+from designer.drawing.node import form_of
 from designer.text import tr
 from designer.theme.theme import theme
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 OVERLAYS = ("trees", "subflows", "strata", "categories")
 _PAD = 15.0
-_LANE = 44.0
-_ROUND = 14.0
+NAMED = 0.25  # from this zoom on a lane has its name
 
 
 @dataclass(frozen=True)
@@ -30,13 +29,6 @@ class Region:
     label: str
     color: QColor
     nodes: tuple[str, ...]
-
-
-def _around(places: list[tuple[float, float, float]]) -> QRectF:
-    """The frame around nodes, by their left, top and bottom."""
-    lefts, tops, bottoms = zip(*places, strict=True)
-    left, top = min(lefts), min(tops)
-    return QRectF(left, top, max(lefts) + NODE_WIDTH - left, max(bottoms) - top)
 
 
 class Backdrop:
@@ -81,7 +73,11 @@ class Backdrop:
         if zoom >= 0.45:
             painter.fillRect(rect, QBrush(self._grid_texture()))
         if self.lanes:
-            self._paint_lanes(painter, rect, zoom)
+            sheet = QtSheet(painter, rect)
+            for wing, band in self.bands():
+                if band.intersects(rect):
+                    frame = (band.x(), band.y(), band.width(), band.height())
+                    draw_lane(sheet, wing, frame, tr(LANES[wing]) if zoom >= NAMED else "", colors.name)
         for region, path in self.regions():
             if path.controlPointRect().intersects(rect):
                 fill = QColor(region.color)
@@ -92,38 +88,18 @@ class Backdrop:
 
     def _grid_texture(self) -> QPixmap:
         if self._grid is None:
-            self._grid = QPixmap(40, 40)
+            self._grid = QPixmap(GRID, GRID)
             self._grid.fill(Qt.GlobalColor.transparent)
             painter = QPainter(self._grid)
-            painter.fillRect(QRectF(0, 0, 2, 2), theme().grid)
+            painter.fillRect(QRectF(0, 0, GRID_DOT, GRID_DOT), theme().grid)
             painter.end()
         return self._grid
-
-    def _paint_lanes(self, painter: QPainter, rect: QRectF, zoom: float) -> None:
-        colors = theme()
-        names = {"left": tr("LEFT WING"), "body": tr("BODY"), "right": tr("RIGHT WING")}
-        for wing, band in self.bands():
-            if not band.intersects(rect):
-                continue
-            fill = QColor(colors.wing(wing))
-            fill.setAlpha(26 if colors.is_dark else 18)
-            if band.top() + _ROUND < rect.top() and rect.bottom() < band.bottom() - _ROUND:
-                painter.fillRect(band.intersected(rect), fill)  # no corner is seen, and this takes a fifth of the time
-            else:
-                painter.setPen(Qt.PenStyle.NoPen)
-                painter.setBrush(fill)
-                painter.drawRoundedRect(band, _ROUND, _ROUND)
-            if zoom >= 0.25:
-                painter.setFont(look.TITLE)
-                painter.setPen(colors.wing(wing))
-                painter.drawText(QPointF(band.left() + 16, band.top() + 24), names[wing])
 
     # -- what is painted
 
     def bands(self) -> list[tuple[str, QRectF]]:
         """The three parts of the butterfly as bands of one height."""
         if self._bands is None:
-            self._bands = []
             analysis = self.scene.analysis
             corners: dict[str, list[tuple[float, float, float]]] = {}  # of each wing: left, top, bottom
             for id_, wing in (analysis.wings if analysis else {}).items():
@@ -131,18 +107,7 @@ class Backdrop:
                 if item is not None and item.isVisible():
                     at = item.pos()
                     corners.setdefault(wing, []).append((at.x(), at.y(), at.y() + item.height))
-            frames = {wing: _around(places) for wing, places in corners.items()}
-            if len(frames) > 1:
-                whole = QRectF()
-                for frame in frames.values():
-                    whole = whole.united(frame)
-                order = sorted(frames.items(), key=lambda entry: entry[1].left())
-                gaps = [right[1].left() - left[1].right() for left, right in pairwise(order)]
-                room = [_LANE, *(min(max(gap / 2 - 4, 6), _LANE) for gap in gaps), _LANE]
-                for number, (wing, frame) in enumerate(order):
-                    frame.setTop(whole.top() - _LANE - 8)
-                    frame.setBottom(whole.bottom() + _LANE)
-                    self._bands.append((wing, frame.adjusted(-room[number], 0, room[number + 1], 0)))
+            self._bands = [(wing, QRectF(*band)) for wing, band in bands(corners)]
         return self._bands
 
     def regions(self) -> list[tuple[Region, QPainterPath]]:
@@ -164,7 +129,7 @@ class Backdrop:
             }
             members: dict[str, list[str]] = {}
             for id_, item in self.scene.nodes.items():
-                members.setdefault(look.form_of(item.kind), []).append(id_)
+                members.setdefault(form_of(item.kind), []).append(id_)
             return [
                 Region(names[form], colors.region(number), tuple(members[form]))
                 for number, form in enumerate(names)

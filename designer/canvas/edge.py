@@ -9,48 +9,16 @@ from PySide6.QtGui import QColor, QPainterPath, QPen, Qt
 from PySide6.QtWidgets import QGraphicsPathItem
 
 from designer.document.layout import Point
+from designer.drawing.edge import WIDTH, way
 from designer.theme.theme import theme
 from engine.model.workflow import Edge
 
 
 def route(start: QPointF, end: QPointF, bends: Sequence[Point] = ()) -> QPainterPath:
-    """The way from an output to an input: one curve, or curves between the lines across passed columns."""
-    path = QPainterPath(start)
-    at = start
-    for x, y in bends:
-        point = QPointF(x, y)
-        if abs(at.y() - y) < 0.5:
-            path.lineTo(point)
-        else:
-            _curve(path, at, point)
-        at = point
-    if end.x() - at.x() > 24 or bends:
-        if abs(at.y() - end.y()) < 0.5:
-            path.lineTo(end)
-        else:
-            _curve(path, at, end)
-    else:
-        _around(path, at, end)
-    path.moveTo(end.x() - 13, end.y() - 5)  # the head of the arrow
-    path.lineTo(end.x() - 6.5, end.y())
-    path.lineTo(end.x() - 13, end.y() + 5)
+    """The way from an output to an input."""
+    path = QPainterPath()
+    way(path, (start.x(), start.y()), (end.x(), end.y()), bends)
     return path
-
-
-def _curve(path: QPainterPath, start: QPointF, end: QPointF) -> None:
-    reach = max(24.0, (end.x() - start.x()) * 0.5)
-    path.cubicTo(QPointF(start.x() + reach, start.y()), QPointF(end.x() - reach, end.y()), end)
-
-
-def _around(path: QPainterPath, start: QPointF, end: QPointF) -> None:
-    """An edge that goes back: out to the right, between the two, and in from the left."""
-    reach = 46.0 + min(abs(end.y() - start.y()), 160.0) * 0.25
-    middle = (start.y() + end.y()) / 2
-    if abs(start.y() - end.y()) < 70:
-        middle = max(start.y(), end.y()) + 74
-    half = QPointF((start.x() + end.x()) / 2, middle)
-    path.cubicTo(QPointF(start.x() + reach * 1.6, start.y()), QPointF(start.x() + reach * 1.6, middle), half)
-    path.cubicTo(QPointF(end.x() - reach * 1.6, middle), QPointF(end.x() - reach * 1.6, end.y()), end)
 
 
 class EdgeItem(QGraphicsPathItem):
@@ -73,7 +41,7 @@ class EdgeItem(QGraphicsPathItem):
         """Take the pen for what the edge is now."""
         colors = theme()
         color = QColor(colors.refused if self.refused else colors.edge)
-        width = 1.8
+        width = WIDTH
         if self.mark is not None:
             color = {"added": colors.ok, "removed": colors.error}.get(self.mark, color)
             width = 3.0

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
-from designer.canvas import node as look
+from designer.canvas.sheet import canvas_font
 from designer.text import tr
 from designer.theme.theme import theme
 
@@ -55,7 +55,7 @@ class Legend(QWidget):
 
     def place(self) -> None:
         """Back into the corner, in as few lines as there is room for."""
-        metrics = QFontMetricsF(look.SMALL)
+        metrics = QFontMetricsF(canvas_font("small"))
         room = max(self.view.viewport().width() - 28 - (230 if self.view.minimap.isVisible() else 0), 200)
         self._entries = []
         x, y, widest = 12.0, 8.0, 0.0
@@ -78,7 +78,7 @@ class Legend(QWidget):
         painter.setPen(QPen(colors.border, 1))
         painter.setBrush(colors.raised)
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
-        painter.setFont(look.SMALL)
+        painter.setFont(canvas_font("small"))
         for at, label, color in self._entries:
             fill = QColor(color)
             fill.setAlpha(110)

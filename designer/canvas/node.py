@@ -2,86 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from designer.canvas.arrange import height_for
-from designer.document.layout import NODE_WIDTH
+from designer.canvas.sheet import QtSheet, advance, traced
+from designer.document.layout import NODE_WIDTH, height_for
 from designer.document.ports import Ports
-from designer.theme.icons import operator_pixmap
+from designer.drawing.node import WORDS_WIDTH, draw_node, elided, fitted, form_of, outline, port_place
 from designer.theme.theme import theme
-from engine.model.operator import Carries, Category, Operator, Port, Role
+from engine.model.operator import Operator, Port
 from engine.model.problems import Level
 
 FAR = 0.3  # below this zoom a node is a coloured box
 NEAR = 0.62  # above it ports have their names
-PORT = 5.5  # a port's radius
 SIDE = 56.0  # room beside a node for ports and their names
 BELOW = 50.0  # room below a node for what a run tells of it
-EDGE_OF_SHAPE = 12.0  # how much the corners of blocking nodes are cut
-
-_WORDS = re.compile(r"[^\s_]*[\s_]*")  # an id breaks behind `_` as a title does at a space
-
-TITLE = QFont()
-SMALL = QFont()
-TINY = QFont()
-
-
-def use_font(base: QFont) -> None:
-    """Derive the canvas's fonts from the program's."""
-    global TITLE, SMALL, TINY
-    TITLE, SMALL, TINY = QFont(base), QFont(base), QFont(base)
-    TITLE.setPixelSize(14)
-    TITLE.setWeight(QFont.Weight.DemiBold)
-    SMALL.setPixelSize(11)
-    TINY.setPixelSize(10)
-
-
-def form_of(kind: type[Operator] | None) -> str:
-    """The shape by which a node is told apart: a recordset, or one of the three categories."""
-    if kind is None:
-        return "unknown"
-    return "recordset" if kind.role is not Role.ACTIVITY else kind.category.value
-
-
-@lru_cache(maxsize=256)
-def outline(form: str, height: float) -> QPainterPath:
-    """A row-synchronized node is round, a semi-blocking one cut on the left, a blocking one cut on both sides."""
-    path = QPainterPath()
-    width, cut = NODE_WIDTH, EDGE_OF_SHAPE
-    if form == Category.ROW_SYNCHRONIZED:
-        path.addRoundedRect(QRectF(0, 0, width, height), 26, 26)
-    elif form in (Category.SEMI_BLOCKING, Category.BLOCKING):
-        right = cut if form == Category.BLOCKING else 0.0
-        path.moveTo(cut, 0)
-        path.lineTo(width - right, 0)
-        path.lineTo(width, right)
-        path.lineTo(width, height - right)
-        path.lineTo(width - right, height)
-        path.lineTo(cut, height)
-        path.lineTo(0, height - cut)
-        path.lineTo(0, cut)
-        path.closeSubpath()
-    else:
-        path.addRoundedRect(QRectF(0, 0, width, height), 5, 5)
-    return path
-
-
-def fitted(title: str, width: float) -> list[str]:
-    """A title in one line, or in two where it is too long for one."""
-    metrics = QFontMetricsF(TITLE)
-    if metrics.horizontalAdvance(title) <= width:
-        return [title]
-    first, words = "", _WORDS.findall(title)
-    while words and metrics.horizontalAdvance((first + words[0]).rstrip()) <= width:
-        first += words.pop(0)
-    if not first or not words:
-        return [metrics.elidedText(title, Qt.TextElideMode.ElideRight, width)]
-    return [first.rstrip(), metrics.elidedText("".join(words), Qt.TextElideMode.ElideRight, width)]
 
 
 class NodeItem(QGraphicsItem):
@@ -101,8 +37,8 @@ class NodeItem(QGraphicsItem):
         self.hot_port: tuple[bool, str] | None = None
         self.mark: str | None = None  # "added", "removed", "changed" when two versions are compared
         self.dimmed = False
-        self._shown_title: list[str] = []
-        self._shown_operator = ""
+        self.title_lines: list[str] = []
+        self.operator_line = ""
         self.setFlag(QGraphicsItem.GraphicsItemFlag.ItemIsSelectable)
         self.setZValue(10)
 
@@ -119,10 +55,8 @@ class NodeItem(QGraphicsItem):
         if height != self.height:
             self.prepareGeometryChange()
         self.operator, self.kind, self.title, self.ports, self.height = operator, kind, title, ports, height
-        width = NODE_WIDTH - 70
-        self._shown_title = fitted(title, width)
-        name = kind.title if kind else operator
-        self._shown_operator = QFontMetricsF(SMALL).elidedText(name, Qt.TextElideMode.ElideRight, width)
+        self.title_lines = fitted(title, WORDS_WIDTH, advance("title"))
+        self.operator_line = elided(kind.title if kind else operator, WORDS_WIDTH, advance("small"))
         self.update()
 
     def frame(self) -> QRectF:
@@ -132,20 +66,8 @@ class NodeItem(QGraphicsItem):
     # -- ports
 
     def port_place(self, output: bool, name: str) -> QPointF:
-        """Where a port stands on the node: rows in the middle of a side, refused rows at its foot."""
-        ports = self.ports.outputs if output else self.ports.inputs
-        rows = [port.name for port in ports if port.carries is Carries.ROWS]
-        x = NODE_WIDTH if output else 0.0
-        if name in rows:
-            if len(rows) == 1:
-                return QPointF(x, self.height / 2)
-            margin = 16.0
-            return QPointF(x, margin + rows.index(name) * (self.height - 2 * margin) / (len(rows) - 1))
-        others = [port.name for port in ports if port.carries is not Carries.ROWS]
-        if name in others:
-            inset = 5.0 if form_of(self.kind) == Category.ROW_SYNCHRONIZED else 1.0
-            return QPointF(x - inset, self.height - 9 - 15 * others.index(name))
-        return QPointF(x, self.height / 2)
+        """Where a port stands on the node."""
+        return QPointF(*port_place(self, output, name))
 
     def port_at(self, output: bool, name: str) -> QPointF:
         """Where a port stands in the scene; an unknown one in the middle of its side."""
@@ -167,6 +89,10 @@ class NodeItem(QGraphicsItem):
     def boundingRect(self) -> QRectF:
         return QRectF(-SIDE, -12, NODE_WIDTH + 2 * SIDE, self.height + 12 + BELOW)
 
+    def line(self) -> QPainterPath:
+        """The line around it, as its form has it."""
+        return traced(outline, form_of(self.kind), self.height)
+
     def shape(self) -> QPainterPath:
         path = QPainterPath()
         path.addRect(QRectF(0, 0, NODE_WIDTH, self.height))
@@ -177,37 +103,13 @@ class NodeItem(QGraphicsItem):
         if zoom < FAR:
             self._paint_far(painter)
             return
-        colors = theme()
-        wing = colors.wing(self.wing)
         if self.dimmed:
             painter.setOpacity(0.35)
-        form = form_of(self.kind)
-        shape = outline(form, self.height)
-        selected = self.isSelected()
-        if selected:
-            glow = QColor(colors.accent)
-            glow.setAlpha(70)
-            painter.setPen(QPen(glow, 8))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawPath(shape)
-        painter.setBrush(colors.recordset if form == "recordset" else colors.node)
-        border = colors.accent if selected else self._border(form)
-        painter.setPen(QPen(border, 2.2 if selected or form == Category.BLOCKING else 1.4))
-        painter.drawPath(shape)
-        self._paint_face(painter, form, shape, wing)
-        self._paint_ports(painter, zoom)
-        if self.level is not None:
-            self._paint_badge(painter)
+        draw_node(QtSheet(painter), self, self.isSelected(), named=zoom >= NEAR, hot=self.hot_port)
         if self.mark is not None:
-            self._paint_mark(painter, shape)
+            self._paint_mark(painter)
         for decorate in getattr(self.scene(), "decorations", ()):
             decorate(painter, self)
-
-    def _border(self, form: str) -> QColor:
-        colors = theme()
-        if form == "unknown":
-            return colors.error
-        return colors.muted if form == Category.BLOCKING else colors.node_border
 
     def _paint_far(self, painter: QPainter) -> None:
         colors = theme()
@@ -221,76 +123,13 @@ class NodeItem(QGraphicsItem):
         for decorate in getattr(self.scene(), "far_decorations", ()):
             decorate(painter, self)
 
-    def _paint_face(self, painter: QPainter, form: str, shape: QPainterPath, wing: QColor) -> None:
-        """The wing's colour behind the icon, the title and the operator's name."""
-        colors = theme()
-        painter.save()
-        painter.setClipPath(shape, Qt.ClipOperation.IntersectClip)
-        painter.fillRect(QRectF(0, 0, 46, self.height), wing)
-        if form == Category.BLOCKING:  # a bar that rows stop at
-            painter.fillRect(QRectF(NODE_WIDTH - 9, 0, 4, self.height), wing)
-        elif form == Category.SEMI_BLOCKING:  # the same with a gap
-            painter.fillRect(QRectF(NODE_WIDTH - 9, 0, 4, self.height * 0.36), wing)
-            painter.fillRect(QRectF(NODE_WIDTH - 9, self.height * 0.64, 4, self.height), wing)
-        painter.restore()
-        family = self.kind.family if self.kind else ""
-        glyph = QColor("#ffffff") if not colors.is_dark else QColor("#14171b")
-        picture = operator_pixmap(self.operator, family, glyph, 72)
-        middle = self.height / 2
-        painter.drawPixmap(QRectF(12 if form == Category.ROW_SYNCHRONIZED else 10, middle - 13, 26, 26), picture,
-                           QRectF(0, 0, 72, 72))  # fmt: skip
-        painter.setPen(colors.text)
-        painter.setFont(TITLE)
-        two = len(self._shown_title) > 1
-        for number, line in enumerate(self._shown_title):
-            painter.drawText(QPointF(55, middle - (9 if two else 2) + 16 * number), line)
-        painter.setPen(colors.muted)
-        painter.setFont(SMALL)
-        painter.drawText(QPointF(55, middle + (22 if two else 16)), self._shown_operator)
-
-    def _paint_ports(self, painter: QPainter, zoom: float) -> None:
-        colors = theme()
-        painter.setFont(TINY)
-        metrics = QFontMetricsF(TINY)
-        for output, ports in ((False, self.ports.inputs), (True, self.ports.outputs)):
-            for port in ports:
-                at = self.port_place(output, port.name)
-                refused = port.carries is Carries.REFUSED
-                color = colors.refused if refused else colors.muted
-                hot = self.hot_port == (output, port.name)
-                if hot:
-                    color = colors.refused if refused else colors.accent
-                full = hot or (output, port.name) in self.connected
-                painter.setPen(QPen(color, 1.8))
-                painter.setBrush(color if full else colors.node)
-                radius = PORT + 2 if hot else PORT
-                if not output and port.required and not full:
-                    painter.setPen(QPen(colors.error if self.level is Level.ERROR else color, 1.8))
-                painter.drawEllipse(at, radius, radius)
-                if zoom >= NEAR and (hot or len(ports) > 1):
-                    painter.setPen(color)
-                    offset = 11.0 if output else -11.0 - metrics.horizontalAdvance(port.name)
-                    below = 14 if refused else -5
-                    painter.drawText(QPointF(at.x() + offset, at.y() + below), port.name)
-
-    def _paint_badge(self, painter: QPainter) -> None:
-        colors = theme()
-        color = colors.error if self.level is Level.ERROR else colors.warning
-        center = QPointF(NODE_WIDTH - 6, 3)
-        painter.setPen(QPen(colors.canvas, 2))
-        painter.setBrush(color)
-        painter.drawEllipse(center, 9.5, 9.5)
-        painter.setPen(QPen(QColor("#ffffff"), 2.2, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
-        painter.drawLine(QPointF(center.x(), center.y() - 4.5), QPointF(center.x(), center.y() + 0.8))
-        painter.drawPoint(QPointF(center.x(), center.y() + 4.6))
-
     def badge_frame(self) -> QRectF:
         """Where the badge is, in the scene."""
         return QRectF(self.pos().x() + NODE_WIDTH - 17, self.pos().y() - 8, 22, 22)
 
-    def _paint_mark(self, painter: QPainter, shape: QPainterPath) -> None:
+    def _paint_mark(self, painter: QPainter) -> None:
         colors = theme()
         color = {"added": colors.ok, "removed": colors.error, "changed": colors.warning}[str(self.mark)]
         painter.setPen(QPen(color, 4))
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawPath(shape)
+        painter.drawPath(self.line())

@@ -9,16 +9,15 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen, QPixmap
 from PySide6.QtSvg import QSvgGenerator
 
 from designer.canvas.edge import route
-from designer.canvas.node import form_of, outline
 from designer.canvas.scene import CanvasScene
+from designer.canvas.sheet import traced
 from designer.document.analysis import analyse
 from designer.document.document import Document
 from designer.document.layout import NODE_HEIGHT, NODE_WIDTH, positions
+from designer.drawing.node import form_of, outline
+from designer.drawing.workflow import MARGIN
+from designer.png import MAX_PIXELS, write_png
 from designer.theme.theme import theme
-
-MARGIN = 70.0
-MAX_PIXELS = 16_000  # on a side
-PNG_QUALITY = 80  # of 100, Qt's scale of how lightly it packs: files a quarter larger than at its own, in half the time
 
 
 def picture_frame(scene: CanvasScene) -> QRectF:
@@ -35,23 +34,26 @@ def save_picture(scene: CanvasScene, path: Path) -> None:
     chosen, edges = scene.selected_nodes(), scene.selected_edges()
     scene.select()
     try:
-        if path.suffix.lower() == ".svg":
-            generator = QSvgGenerator()
-            generator.setFileName(str(path))
-            generator.setSize(frame.size().toSize())
-            generator.setViewBox(QRectF(0, 0, frame.width(), frame.height()))
-            generator.setTitle(scene.document.workflow.name or "Papilio")
-            painter = QPainter(generator)
-            good = painter.isActive()
-            scene.render(painter, QRectF(0, 0, frame.width(), frame.height()), frame)
-            painter.end()
-        else:
-            image = render_image(scene, frame)
-            good = image.save(str(path), None, PNG_QUALITY)
+        if path.suffix.lower() != ".svg":
+            write_png(render_image(scene, frame), path)
+        elif not _save_svg(scene, frame, path):
+            raise OSError(f"{path}: cannot be written")
     finally:
         scene.select(chosen, edges)
-    if not good:
-        raise OSError(f"{path}: cannot be written")
+
+
+def _save_svg(scene: CanvasScene, frame: QRectF, path: Path) -> bool:
+    """Write it with all that a run or an overlay paints on it; return whether that was possible."""
+    generator = QSvgGenerator()
+    generator.setFileName(str(path))
+    generator.setSize(frame.size().toSize())
+    generator.setViewBox(QRectF(0, 0, frame.width(), frame.height()))
+    generator.setTitle(scene.document.workflow.name or "Papilio")
+    painter = QPainter(generator)
+    good = painter.isActive()
+    scene.render(painter, QRectF(0, 0, frame.width(), frame.height()), frame)
+    painter.end()
+    return good
 
 
 def render_image(scene: CanvasScene, frame: QRectF, scale: float = 2.0) -> QImage:
@@ -63,7 +65,6 @@ def render_image(scene: CanvasScene, frame: QRectF, scale: float = 2.0) -> QImag
     painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.SmoothPixmapTransform)
     scene.render(painter, QRectF(image.rect()), frame)
     painter.end()
-    image.reinterpretAsFormat(QImage.Format.Format_RGB32)  # the canvas is opaque: nobody need be told of every pixel
     return image
 
 
@@ -98,7 +99,7 @@ def thumbnail(document: Document, size: QSize) -> QPixmap:
         fill = QColor(colors.wing(wings.get(id_)))
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(fill)
-        painter.drawPath(outline(form_of(kind), NODE_HEIGHT).translated(x, y))
+        painter.drawPath(traced(outline, form_of(kind), NODE_HEIGHT).translated(x, y))
     painter.end()
     return picture
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPalette, QPen, QTextDocument
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QPainter, QPalette, QTextDocument
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from designer.canvas import node as look
-from designer.document.layout import MIN_NOTE, NODE_WIDTH, Group, Note
+from designer.canvas.node import FAR
+from designer.canvas.sheet import QtSheet, advance, canvas_font
+from designer.document.layout import MIN_NOTE, Group, Note
+from designer.drawing.remarks import (
+    NOTE_INSET,
+    draw_group,
+    draw_group_words,
+    draw_note,
+    draw_note_corner,
+    gate,
+    group_box,
+)
 from designer.text import tr
 from designer.theme.theme import theme
 
@@ -31,10 +41,10 @@ class NoteItem(QGraphicsItem):
         self.prepareGeometryChange()
         self.note = note
         self.setPos(*note.at)
-        self._text.setDefaultFont(look.SMALL)
+        self._text.setDefaultFont(canvas_font("small"))
         # Markdown without HTML: a note can show text, never load anything.
         self._text.setMarkdown(note.text, QTextDocument.MarkdownFeature.MarkdownNoHTML)
-        self._text.setTextWidth(note.size[0] - 20)
+        self._text.setTextWidth(note.size[0] - 2 * NOTE_INSET[0])
         self.update()
 
     def resize(self, width: float, height: float) -> None:
@@ -56,28 +66,23 @@ class NoteItem(QGraphicsItem):
         return QRectF(-3, -3, self.note.size[0] + 6, self.note.size[1] + 6)
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        colors = theme()
-        frame = QRectF(0, 0, *self.note.size)
-        painter.setPen(QPen(colors.accent if self.isSelected() else colors.note_border, 2 if self.isSelected() else 1))
-        painter.setBrush(colors.note)
-        painter.drawRoundedRect(frame, 6, 6)
-        if painter.worldTransform().m11() < look.FAR:
+        sheet = QtSheet(painter)
+        draw_note(sheet, self.note.size, self.isSelected())
+        if painter.worldTransform().m11() < FAR:
             return
+        frame = QRectF(0, 0, *self.note.size)
         painter.save()
         painter.setClipRect(frame.adjusted(4, 4, -4, -4))
-        painter.translate(10, 6)
+        painter.translate(*NOTE_INSET)
         from PySide6.QtGui import QAbstractTextDocumentLayout
 
         context = QAbstractTextDocumentLayout.PaintContext()
         palette = QPalette()
-        palette.setColor(QPalette.ColorRole.Text, colors.note_text)
+        palette.setColor(QPalette.ColorRole.Text, theme().note_text)
         context.palette = palette
         self._text.documentLayout().draw(painter, context)
         painter.restore()
-        painter.setPen(QPen(colors.note_border, 1.4))
-        for step in (4, 8):
-            painter.drawLine(QPointF(frame.right() - step - 3, frame.bottom() - 3),
-                             QPointF(frame.right() - 3, frame.bottom() - step - 3))  # fmt: skip
+        draw_note_corner(sheet, self.note.size)
 
 
 class GroupItem(QGraphicsItem):
@@ -96,13 +101,9 @@ class GroupItem(QGraphicsItem):
         self.held = group
         self.setVisible(frame is not None)
         if frame is not None:
-            left, top, width, height = frame
-            if group.collapsed:  # in the middle of where its nodes stand
-                self.size = (NODE_WIDTH + 36, 84.0)
-                self.setPos(left, top + 10 + (height - self.size[1]) / 2)
-            else:
-                self.size = (width, height)
-                self.setPos(left, top)
+            left, top, *size = group_box(group, frame)
+            self.size = (size[0], size[1])
+            self.setPos(left, top)
         self.setZValue(11 if group.collapsed else 1)
         self.update()
 
@@ -120,41 +121,14 @@ class GroupItem(QGraphicsItem):
 
     def gate(self, output: bool) -> QPointF:
         """Where edges of the hidden nodes meet the box."""
-        frame = self.frame()
-        return QPointF(frame.right() if output else frame.left(), frame.center().y())
+        return QPointF(*gate((self.pos().x(), self.pos().y(), *self.size), output))
 
     def boundingRect(self) -> QRectF:
         return QRectF(-4, -4, self.size[0] + 8, self.size[1] + 8)
 
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
-        colors = theme()
-        frame = QRectF(0, 0, *self.size)
-        fill = QColor(colors.group)
-        if not self.held.collapsed:
-            fill.setAlpha(150)
-        painter.setBrush(fill)
-        pen = QPen(colors.accent if self.isSelected() else colors.faint, 1.4)
-        if not self.held.collapsed:
-            pen.setStyle(Qt.PenStyle.DashLine)
-        painter.setPen(pen)
-        if self.held.collapsed:  # a second sheet behind, as a stack has
-            painter.drawRoundedRect(frame.translated(4, 4), 10, 10)
-        painter.drawRoundedRect(frame, 10, 10)
-        if painter.worldTransform().m11() < look.FAR:
-            return
-        painter.setPen(QPen(colors.muted, 2.0, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
-        middle = QPointF(17, 17)
-        if self.held.collapsed:
-            points = [QPointF(-3, -5), QPointF(3, 0), QPointF(-3, 5)]
-        else:
-            points = [QPointF(-5, -3), QPointF(0, 3), QPointF(5, -3)]
-        painter.drawPolyline([middle + point for point in points])
-        painter.setPen(colors.text)
-        painter.setFont(look.TITLE)
-        width = self.size[0] - 44
-        title = QFontMetricsF(look.TITLE).elidedText(self.held.title, Qt.TextElideMode.ElideRight, width)
-        painter.drawText(QPointF(32, 22), title)
-        if self.held.collapsed:
-            painter.setPen(colors.muted)
-            painter.setFont(look.SMALL)
-            painter.drawText(QPointF(32, 46), tr("{0} nodes", len(self.held.nodes)))
+        sheet = QtSheet(painter)
+        draw_group(sheet, self.size, self.held.collapsed, self.isSelected())
+        if painter.worldTransform().m11() >= FAR:
+            count = tr("{0} nodes", len(self.held.nodes))
+            draw_group_words(sheet, self.held, self.size[0], advance("title"), count)

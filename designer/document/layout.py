@@ -92,6 +92,11 @@ def groups(workflow: Workflow) -> dict[str, Group]:
     return found
 
 
+def height_for(ports: int) -> float:
+    """The height of a node with so many ports on a side."""
+    return NODE_HEIGHT if ports <= 3 else NODE_HEIGHT + 18.0 * (ports - 3)
+
+
 def edge_key(edge: Edge) -> str:
     """How the layout names an edge."""
     return f"{edge.from_} → {edge.to}"

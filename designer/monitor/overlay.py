@@ -10,10 +10,10 @@ from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
-from designer.canvas import node as canvas_node
 from designer.canvas.edge import EdgeItem
-from designer.canvas.node import FAR, NodeItem, form_of, outline
+from designer.canvas.node import FAR, NodeItem
 from designer.canvas.scene import Hit
+from designer.canvas.sheet import canvas_font
 from designer.document.layout import NODE_WIDTH
 from designer.monitor.colours import clear, level_colour
 from designer.monitor.player import Player
@@ -168,7 +168,7 @@ class QueueBar(QGraphicsItem):
         if zoom >= NEAR:
             packs, size = tr("{0} packs", f"{queue.packs:,}"), bytes_text(queue.bytes)
             texts = (tr("{0} · {1} rows · {2}", packs, short_text(queue.rows), size), f"{packs} · {size}", size)
-            font = legible(canvas_node.TINY, zoom, self.overlay.least)
+            font = legible(canvas_font("tiny"), zoom, self.overlay.least)
             height = font.pixelSize() / 2
             at = QPointF(0, -41 - height if self.short else 11 + height)
             write(painter, at, fitting(texts, font, QUEUE_ROOM), colors.text, font)
@@ -393,7 +393,7 @@ class Overlay:
         if node is None:
             return
         colors, color = theme(), state_colour(node.state)
-        shape = outline(form_of(item.kind), item.height)
+        shape = item.line()
         painter.setBrush(Qt.BrushStyle.NoBrush)
         if item.id == self.narrow:
             painter.setPen(QPen(clear(colors.body, 90), 11))
@@ -413,7 +413,7 @@ class Overlay:
         badge = QPointF(NODE_WIDTH - 34, 1)  # beside the badge of problems
         painter.drawEllipse(badge, 7.5, 7.5)
         self._glyph(painter, node.state, badge)
-        font = legible(canvas_node.SMALL, painter.worldTransform().m11(), self.least)
+        font = legible(canvas_font("small"), painter.worldTransform().m11(), self.least)
         below = QPointF(NODE_WIDTH / 2, item.height + FOOT + font.pixelSize() * 0.6)
         if node.state is State.FAILED and node.message:
             first = node.message.splitlines()[0]

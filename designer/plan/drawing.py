@@ -6,10 +6,10 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen, QPolygonF
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
-from designer.canvas import node as canvas_node
 from designer.canvas.edge import EdgeItem, route
 from designer.canvas.node import NodeItem
 from designer.canvas.scene import CanvasScene
+from designer.canvas.sheet import canvas_font
 from designer.text import tr
 from designer.theme.theme import theme
 from engine.model.physical import Order, order_text
@@ -48,7 +48,7 @@ class EdgeSorter(QGraphicsItem):
             self.setPos(middle)
 
     def boundingRect(self) -> QRectF:
-        width = QFontMetricsF(canvas_node.SMALL).horizontalAdvance(self.text)
+        width = QFontMetricsF(canvas_font("small")).horizontalAdvance(self.text)
         side = max(HALF, width / 2) + 4
         return QRectF(-side, -HALF - 24, 2 * side, 2 * HALF + 28)
 
@@ -58,8 +58,8 @@ class EdgeSorter(QGraphicsItem):
         painter.setBrush(colors.keyword)
         painter.drawPolygon(diamond(QPointF(0, 0), HALF))
         if painter.worldTransform().m11() >= NEAR:
-            painter.setFont(canvas_node.SMALL)
-            width = QFontMetricsF(canvas_node.SMALL).horizontalAdvance(self.text)
+            painter.setFont(canvas_font("small"))
+            width = QFontMetricsF(canvas_font("small")).horizontalAdvance(self.text)
             painter.setPen(colors.keyword)
             painter.drawText(QPointF(-width / 2, -HALF - 5), self.text)
 
@@ -174,7 +174,7 @@ class PlanDrawing:
 def _badge(painter: QPainter, text: str, color: QColor, *, sorter: bool = False, pinned: bool = False) -> None:
     """A pill on the upper left of a node: the short name of an implementation, or a diamond and an order."""
     colors = theme()
-    metrics = QFontMetricsF(canvas_node.TITLE)
+    metrics = QFontMetricsF(canvas_font("title"))
     text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, WIDEST)
     mark = 15.0 if sorter or pinned else 0.0
     frame = QRectF(LEFT, -BADGE / 2 - 2, metrics.horizontalAdvance(text) + 14 + mark, BADGE)
@@ -182,7 +182,7 @@ def _badge(painter: QPainter, text: str, color: QColor, *, sorter: bool = False,
     painter.setBrush(color)
     painter.drawRoundedRect(frame, 5, 5)
     painter.setPen(colors.accent_text)
-    painter.setFont(canvas_node.TITLE)
+    painter.setFont(canvas_font("title"))
     at = frame.left() + 7
     middle = frame.center().y()
     painter.setBrush(colors.accent_text)

@@ -4,34 +4,14 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 from importlib import resources
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QRectF, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
+from designer.theme.files import drawing
 from designer.theme.theme import theme
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
-_FALLBACK = "shaping"
-
-
-@cache
-def _place(folder: str) -> Traversable:
-    return resources.files("resources") / "icons" / folder
-
-
-@cache
-def _drawing(folder: str, name: str, family: str) -> str:
-    place = _place(folder)
-    for candidate in (name, family, _FALLBACK):
-        file = place / f"{candidate}.svg"
-        if file.is_file():
-            return file.read_text(encoding="utf-8")
-    return ""
 
 
 @lru_cache(maxsize=1024)
@@ -39,7 +19,7 @@ def pixmap(folder: str, name: str, color: str, size: int, family: str = "") -> Q
     """A drawing as a picture of `size` pixels in a colour."""
     picture = QPixmap(size, size)
     picture.fill(Qt.GlobalColor.transparent)
-    text = _drawing(folder, name, family).replace("currentColor", color)
+    text = drawing(folder, name, family).replace("currentColor", color)
     if text:
         painter = QPainter(picture)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

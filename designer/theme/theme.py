@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication
 
-from engine.model.yamldata import read_yaml
+from designer.theme.files import read_theme
 
 CHOICES = ("system", "light", "dark")
 
@@ -46,8 +46,7 @@ class Theme:
 @cache
 def load_theme(name: str) -> Theme:
     """A theme by its name."""
-    text = (resources.files("resources") / "themes" / f"{name}.yaml").read_text(encoding="utf-8")
-    return Theme(read_yaml(text, name)[0])
+    return Theme(read_theme(name))
 
 
 class Themes(QObject):

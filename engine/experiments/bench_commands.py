@@ -91,9 +91,8 @@ def commands(at: Places) -> dict[str, list[str]]:
         "bench": ["bench"],
         "experiment": ["experiment"],
     }
-    if can_draw():
-        for form in ("svg", "png"):
-            found[f"export to {form}"] = ["export", fig1, "--to", form, "--output", f"{at('picture')}.{form}"]
+    for form in ("svg", "png") if can_draw() else ("svg",):
+        found[f"export to {form}"] = ["export", fig1, "--to", form, "--output", f"{at('picture')}.{form}"]
     return found
 
 

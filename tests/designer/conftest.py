@@ -17,7 +17,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMessageBox
 
-from designer.canvas import node
+from designer.canvas.sheet import use_font
 from designer.canvas.view import CanvasView
 from designer.document.document import Document
 from designer.session.settings import Settings
@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _style(qapp: QApplication) -> None:
     qapp.setStyle("Fusion")
-    node.use_font(qapp.font())
+    use_font(qapp.font())
     themes().start("light")
 
 

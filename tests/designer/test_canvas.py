@@ -27,9 +27,11 @@ from PySide6.QtWidgets import (
 from designer.canvas import tips
 from designer.canvas.guides import Guides
 from designer.canvas.minimap import LATER_MS
-from designer.canvas.node import PORT, NodeItem, form_of, outline
+from designer.canvas.node import NodeItem
+from designer.canvas.sheet import traced
 from designer.document import arranging, changes
 from designer.document.layout import NODE_WIDTH, groups, notes, positions
+from designer.drawing.node import PORT, form_of, outline
 from designer.session.settings import Settings
 from designer.theme.theme import theme
 from designer.window.window import MainWindow
@@ -384,7 +386,7 @@ def test_the_three_categories_and_recordsets_have_outlines_of_their_own() -> Non
     height = 64.0
     spots = {"left": QPointF(3, 3), "right": QPointF(NODE_WIDTH - 3, 3), "in": QPointF(7, 7)}
     inside = {
-        form: {name for name, at in spots.items() if outline(form, height).contains(at)}
+        form: {name for name, at in spots.items() if traced(outline, form, height).contains(at)}
         for form in ("recordset", Category.ROW_SYNCHRONIZED, Category.SEMI_BLOCKING, Category.BLOCKING)
     }
     assert inside == {

@@ -13,7 +13,6 @@ from PySide6.QtGui import QFont
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from designer.canvas.node import NodeItem
 from designer.canvas.scene import Hit
 from designer.canvas.view import CanvasView
 from designer.document.layout import NODE_WIDTH
@@ -475,7 +474,7 @@ def test_a_step_of_the_run_paints_the_marks_that_change_and_no_node(
     QApplication.processEvents()
     faces: list[str] = []
     marks: set[str] = set()
-    monkeypatch.setattr(NodeItem, "_paint_face", lambda item, *_: faces.append(item.id))
+    monkeypatch.setattr("designer.canvas.node.draw_node", lambda _, item, *__, **___: faces.append(item.id))
     monkeypatch.setattr(overlay, "paint_node", lambda _, item: marks.add(item.id))
     before = overlay.nodes
     player.seek(player.end * 0.6)
