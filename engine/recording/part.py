@@ -46,8 +46,8 @@ class Part:
         self.clock = self._clock()
         self.here = 0  # the line that is looked at
         self.paired = 0  # up to which line the turns have their beginnings
-        self.units: list[Ints] = []  # of all turns, and the turns as a lane takes them, in the order of the log
-        self.turns: list[Floats] = []
+        self.units: list[Ints] = []  # of turns that have their beginnings: those of one unit in the order of the log
+        self.turns: list[Floats] = []  # as a lane takes them
 
     def take(self) -> int | None:
         """Add all that is not damaged to the recording; returns the number of the line that is."""
@@ -78,36 +78,33 @@ class Part:
     def _pair(self) -> None:
         """Give the turns up to here their beginnings: the last decision on their unit, if no turn came in between."""
         before, sorts = self.lines.sorts[: self.paired], self.lines.sorts[self.paired : self.here]
-        clock = self.clock[self.paired : self.here]
-        self.paired = self.here
         mine = sorts <= TURN
-        if not mine.any():
+        clock = self.clock[self.paired : self.here][mine]
+        self.paired = self.here
+        if not len(clock):
             return
-        turn, clock = sorts[mine] == TURN, clock[mine]
-        first, skipped = int((before <= TURN).sum()), int((before == TURN).sum())
-        units = self.lines.units[first : first + len(turn)]
+        units = self.lines.units[int((before <= TURN).sum()) :][: len(clock)]
+        order = np.argsort(units, kind="stable")
+        units, turn, clock = units[order], (sorts[mine] == TURN)[order], clock[order]
         begins = self._begins(units, turn, clock)
-        turns = np.empty((8, int(turn.sum())))
+        which = int((before == TURN).sum()) + np.cumsum(sorts[mine] == TURN)[order[turn]] - 1
+        turns = np.empty((8, len(which)))
         turns[0], turns[1], turns[2] = begins[turn], clock[turn], 1.0
-        turns[3:] = self.lines.figures[:, skipped : skipped + turns.shape[1]]
+        turns[3:] = self.lines.figures[:, which]
         untold = np.isnan(turns[0])
         turns[0, untold] = np.maximum(turns[1, untold] - turns[7, untold], 0.0)
         self.units.append(units[turn])
         self.turns.append(turns)
 
     def _begins(self, units: Ints, turn: NDArray[np.bool_], clock: Floats) -> Floats:
-        """When each turn began; not a number where nobody knows. What is under way after all of them stays open."""
-        order = np.argsort(units, kind="stable")
-        sorted_, turn, clock = units[order], turn[order], clock[order]
-        before = np.empty(len(order))  # the decision in front of each, on the same unit
-        before[1:] = np.where(turn[:-1], np.nan, clock[:-1])
+        """When turns began, sorted by unit; not a number where nobody knows. What has not ended stays open."""
+        begins = np.empty(len(units))
+        begins[1:] = np.where(turn[:-1], np.nan, clock[:-1])  # the decision in front of it
         open_ = self.of.open
-        for name, first, last in self._by_unit(sorted_):
-            before[first] = open_.pop(name, np.nan)
+        for name, first, last in self._by_unit(units):
+            begins[first] = open_.pop(name, np.nan)
             if not turn[last - 1]:
                 open_[name] = float(clock[last - 1])
-        begins = np.empty(len(order))
-        begins[order] = before
         return begins
 
     def _by_unit(self, units: Ints) -> Iterator[tuple[str, int, int]]:
@@ -231,10 +228,12 @@ class Part:
 
     def _hand_over_turns(self) -> None:
         """The turns to the lanes of their units."""
-        units, turns = np.concatenate(self.units), np.concatenate(self.turns, axis=1)
-        order = np.argsort(units, kind="stable")
-        turns = turns[:, order]
-        for name, first, last in self._by_unit(units[order]):
+        units, turns = self.units[0], self.turns[0]
+        if len(self.units) > 1:  # each is sorted by unit
+            units, turns = np.concatenate(self.units), np.concatenate(self.turns, axis=1)
+            order = np.argsort(units, kind="stable")
+            units, turns = units[order], turns[:, order]
+        for name, first, last in self._by_unit(units):
             number = self.of.units.number(name)
             self.of.make_lanes()
             self.of.lanes[number].add_turns(turns[:, first:last])
