@@ -22,16 +22,10 @@ def _window(path: Path, log: Path) -> Any:
     """The real window with the workflow open, all panels in sight, showing the log."""
     from PySide6.QtWidgets import QApplication
 
-    from designer.app import make_application
-    from designer.session.settings import Settings
-    from designer.theme.theme import themes
-    from designer.window.window import MainWindow
+    from designer.app import open_window
 
-    make_application(["papilio"])
-    themes().start("light")
-    window = MainWindow(Settings())
+    _, window = open_window(["papilio"], "light")
     window.resize(1800, 1200)
-    window.show()
     view = window.files.open(path)
     assert view is not None
     window.monitor.build()
@@ -42,6 +36,14 @@ def _window(path: Path, log: Path) -> Any:
     QApplication.processEvents()
     window.monitor.open(str(log), view.editor)  # not as a replay: nobody is to judge whether its run goes on
     return window
+
+
+def _turn() -> None:
+    """Let the window do what waits for it, or wait for it: as the program does, which does not spin."""
+    from PySide6.QtCore import QEventLoop
+    from PySide6.QtWidgets import QApplication
+
+    QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
 
 
 def _frames(count: int, act: Callable[[int], None]) -> dict[str, float]:
@@ -90,7 +92,6 @@ class Beats:
 
 def opened(path: Path, log: Path, frames: int) -> dict[str, Any]:
     """Seconds until a log is read and drawn, the gaps meanwhile, and those of scrubbing to and fro."""
-    from PySide6.QtCore import QEventLoop
     from PySide6.QtWidgets import QApplication
 
     window = _window(path, log.with_name("nothing.jsonl"))
@@ -100,7 +101,7 @@ def opened(path: Path, log: Path, frames: int) -> dict[str, Any]:
     begun, worked = time.perf_counter(), time.process_time()
     player.open(log)
     while not player.loaded:
-        QApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
+        _turn()
     player.tick()
     QApplication.processEvents()
     result: dict[str, Any] = {
@@ -123,19 +124,16 @@ def opened(path: Path, log: Path, frames: int) -> dict[str, Any]:
 
 def live(path: Path, log: Path, seconds: float) -> dict[str, Any]:
     """The gaps while a log grows; another process writes it."""
-    from PySide6.QtCore import QEventLoop
-    from PySide6.QtWidgets import QApplication
-
     window = _window(path, log)
     player = window.monitor.player
     until = time.perf_counter() + 2.0
     while time.perf_counter() < until:  # fonts are found, first frames are drawn
-        QApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
+        _turn()
     beats = Beats()
     before, begun, worked = player.recording.count, time.perf_counter(), time.process_time()
     behind = []
     while time.perf_counter() - begun < seconds:
-        QApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
+        _turn()
         behind.append(log.stat().st_size - player.recording.bytes_read)
     passed = time.perf_counter() - begun
     result = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,6 +98,7 @@ class Monitor(QObject):
             self._group()
         self.scrubber = Scrubber(self.player)
         window.below.addWidget(self.scrubber)
+        gc.freeze()  # as after the window: all this stays, and to look for garbage among it lasts longer than a picture
 
     def _group(self) -> None:
         """Memory and activity side by side, the others behind one of the two."""

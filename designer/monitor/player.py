@@ -13,7 +13,8 @@ from engine.recording import RunRecording
 
 TICK_MS = 100
 LOADING_MS = 400  # between two pictures while a long log is read
-PART_BYTES = 1 << 19
+GROWN = 3  # times as many events as in the last picture make it worth another one meanwhile
+PART_BYTES = 1 << 20
 SLICE_S = 0.010  # of reading at a time; then the window has its turn
 SPEEDS = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0)  # that are offered; any other may be typed
 SLOWEST, FASTEST = 1e-6, 1e6
@@ -173,7 +174,7 @@ class Player(QObject):
                 self.changed.emit()
         shown = (self.count, self.at)
         # A long log is drawn now and then while it is read, ever less often.
-        grown = self.loaded or (now - self._drawn >= LOADING_MS / 1000 and self.count > 2 * self._shown[0])
+        grown = self.loaded or (now - self._drawn >= LOADING_MS / 1000 and self.count > GROWN * self._shown[0])
         if shown != self._shown and grown:
             self._shown, self._drawn = shown, now
             self.ticked.emit()

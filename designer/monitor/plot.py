@@ -204,7 +204,8 @@ class TimePlot(Panel):
             axis.setTextPen(colors.muted)
             axis.enableAutoSIPrefix(False)
             axis.setTickFont(self.font_of(12))
-            axis.setStyle(tickTextOffset=round(6 * self.scale), tickLength=0)
+            # Ticks have texts, no lines; those of a third level have neither, and are not worth being looked for.
+            axis.setStyle(tickTextOffset=round(6 * self.scale), tickLength=0, maxTickLevel=1)
             axis.label.setFont(self.font_of(12))
         self.item.getAxis("left").setWidth(self.axis_width)
         self.item.setContentsMargins(0, round(5 * self.scale), 0, 0)  # the topmost words have half a line more

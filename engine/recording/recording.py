@@ -6,6 +6,7 @@ import json
 import os
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -142,18 +143,22 @@ class RunRecording:
         """Take the next whole lines of the log; returns how many. 0: nothing new, or a damaged line."""
         if self.damage is not None:
             return 0
-        part, before = Part(self), self._lines
         try:
             with self.path.open("rb", buffering=0) as file:
                 if not self._offset:
                     self._reserve(os.fstat(file.fileno()).st_size)
-                until = self._offset + most
-                while self._offset < until and self.damage is None and self._take(part, self._lines_of(file)):
-                    pass
+                return self._take(self._texts(file, self._offset + most))
         except FileNotFoundError:
             return 0
-        part.close()
-        return self._lines - before
+
+    def _texts(self, file: FileIO, until: int) -> Iterator[bytes]:
+        """The next texts of a log, one after the other."""
+        while self._offset < until:
+            text = self._lines_of(file)
+            if not text:
+                return
+            self._offset += len(text)
+            yield text
 
     def _lines_of(self, file: FileIO) -> bytes:
         """The whole lines of the next text of a log; nothing where there are none yet."""
@@ -183,22 +188,22 @@ class RunRecording:
             self.lanes[-1].reserve(2 * self._turns_expected // len(self.units))
 
     def feed(self, text: bytes) -> int:
-        """Take whole lines."""
-        part = Part(self)
-        taken = self._take(part, text)
-        part.close()
+        """Take whole lines; returns how many."""
+        taken = self._take([text])
+        self._offset += len(text)
         return taken
 
-    def _take(self, part: Part, text: bytes) -> int:
-        if not text:
+    def _take(self, texts: Iterable[bytes]) -> int:
+        offset = self._offset
+        lines = self._reader.read(texts)
+        if not len(lines.ends):
             return 0
-        taken, damaged = part.take(text, self._offset, self._reader)
+        damaged = Part(self, lines, offset).take()
         if damaged is not None:
             place = self._lines + damaged + 1
             self.damage = f"{self.path}: line {place} is damaged; the events before it are good"
-        self._lines += taken
-        self._offset += len(text)
-        return taken
+        self._lines += len(lines.ends)
+        return len(lines.ends)
 
     # -- asking
 

@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QComboBox
 
+from designer.monitor.area import Area
 from designer.monitor.panel import NORMAL
 from designer.monitor.player import Player
 from designer.monitor.plot import MARK, TimePlot
@@ -34,7 +35,7 @@ class MemoryPanel(TimePlot):
     what = "What all queues hold over time, and each of them"
 
     def __init__(self, player: Player) -> None:
-        self.curves: dict[str, pg.PlotCurveItem] = {}
+        self.curves: dict[str, Area] = {}
         self.drawn: Memory | None = None
         self.ranking: list[str] = []
         self.shows_key = True
@@ -189,10 +190,10 @@ class MemoryPanel(TimePlot):
         for curve in self.curves.values():
             curve.setVisible(False)
         for number, (name, values) in enumerate(shown.items()):
-            curve = self.curves.get(name)
-            if curve is None:
-                curve = self.curves[name] = pg.PlotCurveItem(antialias=True)
-                self.plot.addItem(curve, ignoreBounds=True)
+            if name not in self.curves:
+                self.curves[name] = Area(antialias=True)
+                self.plot.addItem(self.curves[name], ignoreBounds=True)
+            curve = self.curves[name]
             color = colors.faint if name == OTHERS else self.colours.queue(name)
             curve.setVisible(True)
             curve.opts["antialias"] = not dense
