@@ -69,6 +69,7 @@ def launch_live(
             actuator = Allocated(spark)
             record.log.add(Remark(message="Spark's dynamic allocation adds and removes executors on this cluster"))
         flow = StarFlow(bound, spark, limits.live.source, limits.live.facts)
+        cleanup.callback(flow.close)
         run = LiveRun(record, rate, spark, flow, actuator)
         record.summary |= run.run()
     return record.summary

@@ -144,11 +144,10 @@ class LiveRun:
             self.record.seconds = time.time() - self.record.zero
             self.raw.close()
             self.buffer.close()
+            shutil.rmtree(folder / "batch", ignore_errors=True)
 
     def _set_up_warehouse(self, folder: Path) -> None:
-        source = self.flow.source_path()
-        self._schema = self.spark.read.parquet(str(source)).schema
-        facts = self.flow.transform(self.spark.read.schema(self._schema).parquet(str(source)))
+        facts = self.flow.transform(self.flow.source_path())
         table = self.flow.table_name(self.limits.live.facts)
         if self.limits.live.key not in facts.columns:
             raise BadInput(
@@ -158,9 +157,9 @@ class LiveRun:
         self.star.set_up(self._nodes(Stage.WAREHOUSE), facts.schema)
         for name, rows in self.flow.dimensions().items():
             self.star.put_dimension(name, rows)
+        self._facts = self.flow.batches(self.record.folder / "batch")
         # What facts are joined with is read and kept, and Java warmed, before the clock begins.
-        few = self.spark.read.schema(self._schema).parquet(str(source)).limit(1000)
-        self.flow.transform(few).write.format("noop").mode("overwrite").save()
+        facts.limit(1000).write.format("noop").mode("overwrite").save()
 
     def _threads(self) -> list[threading.Thread]:
         from pyspark import InheritableThread
@@ -234,7 +233,7 @@ class LiveRun:
         for rows, times in replay.given().items():
             file = self.raw.new_folder(0).with_suffix(".parquet")
             replay.write_first(rows, file)
-            found += times * self.flow.transform(self.spark.read.schema(self._schema).parquet(str(file))).count()
+            found += times * self.flow.transform(file).count()
             file.unlink()
         return found
 
@@ -267,7 +266,7 @@ class LiveRun:
     def _queue(self, replay: Replay, rows: int) -> None:
         """Extract rows and deal their packs to the queues of the transformation nodes."""
         begun = time.monotonic()
-        for pack, place in replay.take(rows):
+        for pack, place in replay.take(rows, self._nodes(Stage.TRANSFORMATION)):
             with self._lock:
                 sizes = [float(sum(item.bytes for item, _ in waiting)) for waiting in self._waiting]
                 for node in self._deal.choose(Parcel(pack.bytes, place), sizes):
@@ -402,8 +401,7 @@ class LiveRun:
     def _transformed(self, packs: list[Pack]) -> list[Pack]:
         from pyarrow import parquet
 
-        files = [str(self.raw.path(pack)) for pack in packs]
-        facts = self.flow.transform(self.spark.read.schema(self._schema).parquet(*files))
+        facts = self._facts([self.raw.path(pack) for pack in packs])
         folder = self.buffer.new_folder(sum(pack.bytes for pack in packs))
         writer = facts.write.option("compression", "none").option("maxRecordsPerFile", self.limits.live.pack_rows)
         writer.parquet(str(folder))

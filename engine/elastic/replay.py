@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,17 @@ class Replay:
         self.generated = 0
         self.rounds = 0  # how often the file began anew
 
-    def take(self, rows: int) -> list[tuple[Pack, int]]:
-        """The next rows, in packs that one holds; each with the place of its first row in the file."""
+    def take(self, rows: int, nodes: int = 1) -> list[tuple[Pack, int]]:
+        """The next rows, in packs that one holds; each with the place of its first row in the file.
+
+        The packs are alike, and as many for one node as for the other: none works on while another has nothing to do.
+        """
         packs = []
+        left = math.ceil(rows / self._pack_rows / nodes) * nodes
         while rows > 0:
-            piece = self._table.slice(self._at, min(rows, self._pack_rows))
+            wanted = math.ceil(rows / left)
+            piece = self._table.slice(self._at, wanted)
+            left -= piece.num_rows == wanted  # the file's end cuts one off
             packs.append((self._written(piece), self._at))
             rows -= piece.num_rows
             self._at += piece.num_rows

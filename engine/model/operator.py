@@ -184,7 +184,7 @@ class BuildTools:
     exported script is what the engine runs. `build` uses only the DataFrame API, names and literals.
     """
 
-    ahead: Any = None  # what `prepare` gave, where it was asked
+    ahead: Any = None  # what `prepare` or `settle` gave, where it was asked
     spark: Any  # the session
     functions: Any  # pyspark.sql.functions
     window: Any  # pyspark.sql.Window
@@ -306,6 +306,12 @@ class Operator(BaseModel):
         """What of the plan needs none of the inputs, for `build` to find as `tools.ahead`; None where there is none.
 
         A run builds it while the nodes in front of this one are built.
+        """
+        return None
+
+    def settle(self, inputs: BuildInputs, tools: BuildTools, keep: Callable[[DataFrame], DataFrame]) -> Any:
+        """What of the plan stays the same while batch after batch comes by the first port, for `build` to find as
+        `tools.ahead`; None where there is none. `inputs` are those of the other ports, and `keep` keeps rows.
         """
         return None
 

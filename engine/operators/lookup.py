@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
@@ -195,6 +195,10 @@ class Lookup(Operator, Refusing):
             },
             working=[FOUND],
         )
+
+    def settle(self, inputs: BuildInputs, tools: BuildTools, keep: Callable[[DataFrame], DataFrame]) -> Any:
+        found, kinds = self._found(inputs, tools)
+        return keep(found), kinds
 
     def _found(self, inputs: BuildInputs, tools: BuildTools) -> tuple[DataFrame, Schema]:
         """What the main rows are joined with, and the columns of the reference."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import re
 import secrets
 import shutil
@@ -23,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from engine.errors import BadInput, EnvironmentProblem
 from engine.spark.archive import class_archive_options
+from engine.spark.hadoop import EXECUTOR_CLASSES, classes_folder
 from engine.spark.java import find_java
 from engine.spark.processes import LAST_LINES, SPARK_FILES, spark_command, spark_environment
 from engine.spark.session import SHUFFLE_PARTITIONS_PER_CORE, SparkSettings, properties_text, write_private
@@ -96,6 +98,7 @@ class StandaloneCluster:
         self._folder: Path | None = None
         self._url = ""
         self._web = ""
+        self._archive = self._class_path = ""
         # The Master's answers are on loopback; a proxy set for the machine is not asked.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -112,7 +115,8 @@ class StandaloneCluster:
             self._properties = write_private(self._folder / "daemon.properties", self._daemon_properties())
             self._environment = spark_environment(java, loopback=True)
             log4j = f"-Dlog4j2.configurationFile={(SPARK_FILES / 'log4j2-daemon.properties').as_uri()}"
-            options = f"-XX:+UseSerialGC {class_archive_options(java)} {log4j}"
+            self._archive = class_archive_options(java)
+            options = f"-XX:+UseSerialGC {self._archive} {log4j}"
             self._environment["SPARK_DAEMON_JAVA_OPTS"] = options
             self._environment["SPARK_DAEMON_MEMORY"] = f"{DAEMON_MEMORY_MB}m"
             self._guard = subprocess.Popen(_GUARD, stdin=subprocess.PIPE, process_group=0)
@@ -134,12 +138,19 @@ class StandaloneCluster:
     def settings(self, driver_memory_mb: int | None = None, scratch: Path | None = None) -> SparkSettings:
         """How to connect to this cluster, its secret included."""
         cores = max(1, sum(worker.cores for worker in self.workers()))
+        # An executor that begins with the class path of Master and Workers finds its classes in the same archive.
+        classes = os.pathsep.join((self._class_path, str(classes_folder())))
         extra = {
+            EXECUTOR_CLASSES: classes,
+            # Every Worker is as near to every row as any other.
+            "spark.locality.wait": "0",
             "spark.authenticate": "true",
             "spark.authenticate.secret": self._secret,
             "spark.executor.memory": f"{self._memory_mb}m",
             "spark.sql.shuffle.partitions": str(cores * SHUFFLE_PARTITIONS_PER_CORE),
         }
+        if self._archive:
+            extra["spark.executor.extraJavaOptions"] = self._archive
         return SparkSettings(self._url, driver_memory_mb, scratch, extra=extra)
 
     def workers(self) -> list[Worker]:
@@ -228,6 +239,7 @@ class StandaloneCluster:
         assert self._guard is not None
         where = ("--host", _HOST, "--properties-file", str(self._properties))
         command = spark_command(self._environment, main_class, *where, *arguments)
+        self._class_path = command[command.index("-cp") + 1]
         log = self._folder / f"{name}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(

@@ -73,15 +73,18 @@ class NodeBuilder:
         self,
         node: str,
         inputs: Mapping[str, Sequence[DataFrame]],
-        counted: list[CountedRows],
+        counted: list[CountedRows] | None,
         ahead: Future[Any] | None = None,
     ) -> Built:
-        """A node's own plan. Spark's analyser confirms it here. `ahead`: what the node prepares elsewhere."""
+        """A node's own plan. Spark's analyser confirms it here. `ahead`: what the node prepares elsewhere.
+
+        `counted` is given the counts of rows that are refused; without it nobody asks for them.
+        """
         try:
             prepared = ahead.result() if ahead is not None else None
             result = build(self.bound.operators[node], inputs, self.spark, self.place, prepared)
-            ports = counted_ports(self.bound, node)
-            if ports and isinstance(result, Split):
+            ports = [] if counted is None else counted_ports(self.bound, node)
+            if counted is not None and ports and isinstance(result, Split):
                 result = self._count(node, result, ports, counted)
             return result
         except NodeFailed:

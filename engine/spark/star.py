@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import shutil
 import threading
@@ -26,6 +27,7 @@ from engine.spark.session import activate
 
 MANIFEST = "manifest.json"
 _NODE = "_papilio_node"
+_TASK_BYTES = 4 << 20  # a task of its own costs more than to write fewer rows
 
 
 @dataclass(frozen=True)
@@ -142,13 +144,16 @@ class StarWarehouse:
             number = self._numbers
         folder = self.folder / f"new-{os.getpid()}-{number}"
         frame = self.spark.read.schema(self._schemas[self.facts]).parquet(*files)
-        node = F.pmod(F.xxhash64(self.key), F.lit(nodes)).cast("int")
-        placed = frame.withColumn(_NODE, node)
-        if nodes > 1:
-            placed = placed.repartition(nodes, _NODE)
         try:
-            placed.write.partitionBy(_NODE).parquet(str(folder))
-            found = [self._adopt(folder / f"{_NODE}={part}", part, number) for part in range(nodes)]
+            if nodes == 1:
+                tasks = math.ceil(sum(os.path.getsize(file) for file in files) / _TASK_BYTES)
+                frame.coalesce(max(1, tasks)).write.parquet(str(folder))
+                found = [self._adopt(folder, 0, number)]
+            else:
+                node = F.pmod(F.xxhash64(self.key), F.lit(nodes)).cast("int")
+                placed = frame.withColumn(_NODE, node).repartition(nodes, _NODE)
+                placed.write.partitionBy(_NODE).parquet(str(folder))
+                found = [self._adopt(folder / f"{_NODE}={part}", part, number) for part in range(nodes)]
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         written = sum(file.rows for part in found for file in part)

@@ -68,7 +68,7 @@ class SparkTools(BuildTools):
 
     def gathered(self, frame: DataFrame, setting: str | None = None) -> DataFrame:
         files = _formats.data_files(Path(self.path(setting))) if setting else local_files(frame)
-        return frame.coalesce(1) if files and _size(files) <= GATHERED_BYTES else frame
+        return frame.coalesce(1) if files and size_of(files) <= GATHERED_BYTES else frame
 
     def parquet(self, setting: str) -> DataFrame:
         path = Path(self.path(setting))
@@ -85,7 +85,8 @@ def local_files(frame: DataFrame) -> list[Path]:
     return [] if any(place.scheme != "file" for place in places) else [Path(unquote(place.path)) for place in places]
 
 
-def _size(files: Sequence[Path]) -> int:
+def size_of(files: Sequence[Path]) -> int:
+    """The bytes of files together."""
     try:
         return sum(file.stat().st_size for file in files)
     except OSError:

@@ -14,6 +14,13 @@ import org.apache.hadoop.fs.permission.FsPermission;
 public class LocalFiles extends RawLocalFileSystem {
     private static final int PLAIN = 0777;
 
+    /** These files with checksums, as Hadoop has its own: what a setting may name. */
+    public static class Checked extends LocalFileSystem {
+        public Checked() {
+            super(new LocalFiles());
+        }
+    }
+
     public void setPermission(Path path, FsPermission permission) throws IOException {
         if (permission.toShort() > PLAIN) {
             super.setPermission(path, permission); // a sticky bit, which Java cannot set

@@ -31,15 +31,25 @@ def test_rows_come_in_packs_in_their_order_and_the_file_begins_anew(store, tmp_p
     pq.write_table(table, tmp_path / "rows.parquet")
     replay = Replay(tmp_path / "rows.parquet", store, pack_rows=4)
     taken = [*replay.take(3), *replay.take(0), *replay.take(12)]
-    assert [place for _, place in taken] == [0, 3, 7, 0, 4]
+    assert [place for _, place in taken] == [0, 3, 7, 0, 3]
     packs = [pack for pack, _ in taken]
-    assert [pack.rows for pack in packs] == [3, 4, 3, 4, 1]
+    assert [pack.rows for pack in packs] == [3, 4, 3, 3, 2]
     read = [pq.read_table(store.path(pack)) for pack in packs]
     assert [n for piece in read for n in piece["n"].to_pylist()] == [*range(10), *range(5)]
     assert read[0].schema.field("text").type == pa.string()
     assert (replay.generated, replay.rounds) == (15, 1)
     store.release(packs)
     assert list(store.disk.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "nodes", "sizes"),
+    [(9, 1, [3, 3, 3]), (9, 2, [3, 2, 2, 2]), (13, 3, [3, 2, 2, 2, 2, 2]), (3, 2, [2, 1]), (1, 3, [1])],
+)
+def test_packs_of_one_extraction_are_alike_and_as_many_for_each_node(rows, nodes, sizes, store, tmp_path):
+    pq.write_table(pa.table({"n": list(range(100))}), tmp_path / "rows.parquet")
+    replay = Replay(tmp_path / "rows.parquet", store, pack_rows=4)
+    assert [pack.rows for pack, _ in replay.take(rows, nodes)] == sizes
 
 
 @pytest.mark.parametrize("name", ["hash", "range"])

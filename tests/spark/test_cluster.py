@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import unittest.mock
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ import psutil
 import pytest
 
 from engine.errors import BadInput
+from engine.spark.archive import archive_path
 from engine.spark.cluster import StandaloneCluster
+from engine.spark.java import find_java
 from engine.spark.session import SparkSettings
 from tests.end_to_end.helpers import answer, papilio, parquet_rows, write
 from tests.spark.test_session import PATIENCE_S, QUICK_JAVA, Answer, first_line, gone, run, start
@@ -41,6 +44,33 @@ pids = sorted({row.pid for row in spark.range(0, 4, 1, 4).mapInArrow(parents, "p
 total = spark.range(0, 1000, 1, 4).groupBy("id").count().count()
 close_session(spark)
 print(json.dumps({"pids": pids, "rows": total}))
+"""
+
+WRITES = """
+import json, sys, time
+from pathlib import Path
+import psutil
+from engine.spark.session import SparkSettings, close_session, open_session
+
+given = json.load(sys.stdin)
+target = given.pop("target")
+spark = open_session(SparkSettings(**given))
+
+def executors():
+    found = (child for child in psutil.process_iter(["cmdline"]))
+    return [one for one in found if any("CoarseGrainedExecutorBackend" in word for word in one.info["cmdline"] or ())
+            and spark.sparkContext.applicationId in one.info["cmdline"]]
+
+def had_children(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[8])  # the page faults of ended ones
+
+spark.range(0, 8, 1, 4).write.parquet(target + "/first")
+before = {one.pid: had_children(one.pid) for one in executors()}
+spark.range(0, 64, 1, 16).write.parquet(target + "/second")
+after = {pid: had_children(pid) for pid in before}
+archived = {pid: ".jsa" in Path(f"/proc/{pid}/maps").read_text().replace("/lib/server/classes.jsa", "") for pid in before}
+close_session(spark)
+print(json.dumps({"before": list(before.values()), "after": list(after.values()), "archived": list(archived.values())}))
 """
 
 UNTIL_KILLED = """
@@ -109,6 +139,17 @@ def test_a_workflow_runs_on_the_cluster(cluster: StandaloneCluster, tpch: Path, 
     wanted = duckdb.sql(f"SELECT l_returnflag, count(*) FROM '{tpch}/lineitem.parquet' GROUP BY 1").fetchall()
     assert parquet_rows(tmp_path / "out" / "flags") == sorted(wanted, key=repr)
     assert summary["status"] == "done"
+
+
+def test_executors_set_permissions_themselves_and_take_classes_from_the_archive(
+    cluster: StandaloneCluster, tmp_path: Path
+) -> None:
+    facts = run(WRITES, given={**asdict(cluster.settings(driver_memory_mb=512)), "target": str(tmp_path)}).facts()
+    assert facts["before"]
+    assert facts["after"] == facts["before"], "a process was started for a file or folder"
+    assert len(list((tmp_path / "second").glob("*.parquet"))) == 16
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "second").iterdir()} == {0o644}
+    assert set(facts["archived"]) == {archive_path(find_java()).exists()}
 
 
 def test_the_secret_is_on_no_command_line(cluster: StandaloneCluster) -> None:

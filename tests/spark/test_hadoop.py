@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from engine.spark import hadoop
-from engine.spark.hadoop import FILES, SERVERS, SETTINGS, compiled
+from engine.spark.hadoop import CHECKED_FILES, FILES, SERVERS, SETTINGS, compiled
 
 MODES = {"644": 0o644, "600": 0o600, "750": 0o750, "1777": 0o1777, "000": 0o000}
 
@@ -77,4 +77,6 @@ def test_it_is_compiled_once_and_again_where_it_was_lost(spark, tmp_path, monkey
     assert made.stat().st_mtime_ns == first
     made.unlink()
     compiled(spark._jvm)
-    assert {path.stem for path in folder.iterdir()} == {FILES, SETTINGS}, "and nothing else is left behind"
+    assert {path.stem for path in folder.iterdir()} == {FILES, CHECKED_FILES, SETTINGS}, (
+        "and nothing else is left behind"
+    )
