@@ -84,7 +84,7 @@ class Part:
         if not len(clock):
             return
         units = self.lines.units[int((before <= TURN).sum()) :][: len(clock)]
-        order = np.argsort(units, kind="stable")
+        order = _sorted(units)
         units, turn, clock = units[order], (sorts[mine] == TURN)[order], clock[order]
         begins = self._begins(units, turn, clock)
         which = int((before == TURN).sum()) + np.cumsum(sorts[mine] == TURN)[order[turn]] - 1
@@ -231,7 +231,7 @@ class Part:
         units, turns = self.units[0], self.turns[0]
         if len(self.units) > 1:  # each is sorted by unit
             units, turns = np.concatenate(self.units), np.concatenate(self.turns, axis=1)
-            order = np.argsort(units, kind="stable")
+            order = _sorted(units)
             units, turns = units[order], turns[:, order]
         for name, first, last in self._by_unit(units):
             number = self.of.units.number(name)
@@ -263,3 +263,9 @@ class Part:
 
 def _floats(values: Iterable[float], count: int) -> Floats:
     return np.fromiter(values, np.float64, count)
+
+
+def _sorted(units: Ints) -> Ints:
+    """The places of units by their number; those of one unit stay in their order."""
+    small = units.astype(np.uint16) if units.max() < 1 << 16 else units  # numpy sorts them in a fourth of the time
+    return np.argsort(small, kind="stable")
