@@ -36,6 +36,7 @@ class Replay:
         The packs are alike, and as many for one node as for the other: none works on while another has nothing to do.
         """
         packs = []
+        nodes = max(nodes, 1)  # while one that died is replaced there may be none
         left = math.ceil(rows / self._pack_rows / nodes) * nodes
         while rows > 0:
             wanted = math.ceil(rows / left)

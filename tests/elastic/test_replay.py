@@ -44,7 +44,14 @@ def test_rows_come_in_packs_in_their_order_and_the_file_begins_anew(store, tmp_p
 
 @pytest.mark.parametrize(
     ("rows", "nodes", "sizes"),
-    [(9, 1, [3, 3, 3]), (9, 2, [3, 2, 2, 2]), (13, 3, [3, 2, 2, 2, 2, 2]), (3, 2, [2, 1]), (1, 3, [1])],
+    [
+        (9, 1, [3, 3, 3]),
+        (9, 2, [3, 2, 2, 2]),
+        (13, 3, [3, 2, 2, 2, 2, 2]),
+        (3, 2, [2, 1]),
+        (1, 3, [1]),
+        (9, 0, [3, 3, 3]),
+    ],
 )
 def test_packs_of_one_extraction_are_alike_and_as_many_for_each_node(rows, nodes, sizes, store, tmp_path):
     pq.write_table(pa.table({"n": list(range(100))}), tmp_path / "rows.parquet")
