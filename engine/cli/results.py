@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from engine.cli.store import json_option, print_json
+from engine.experiments.kept import KEPT
 
 
 @click.command(name="results")
@@ -17,7 +18,7 @@ from engine.cli.store import json_option, print_json
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
-    default=Path("build/results"),
+    default=KEPT,
     show_default=True,
     help="Where results are kept.",
 )

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import platform
+import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 KINDS = ("bench", "experiment")
+KEPT = Path("resources/results")  # beside the code whose figures they are, so that the next one adds to them
 
 
 @dataclass
@@ -26,6 +28,7 @@ class Kept:
     report: dict[str, Any]
     at: str = ""
     seconds: float = 0.0
+    revision: str = ""  # of the code, where it is a checkout; with a + where files had been changed since
     machine: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     charts: list[str] = field(default_factory=list)  # SVG documents
@@ -55,6 +58,17 @@ def machine() -> dict[str, Any]:
     }
 
 
+def revision() -> str:
+    """The commit of the checkout that this code is in, "" where it is in none."""
+    here = Path(__file__).resolve().parent
+    command = ["git", "-C", str(here), "describe", "--always", "--abbrev=10", "--dirty=+", "--exclude=*"]
+    try:
+        found = subprocess.run(command, check=False, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return found.stdout.strip() if found.returncode == 0 else ""
+
+
 def load_average() -> float:
     """How many processes wanted a core, over the last minute."""
     return round(os.getloadavg()[0], 2)
@@ -64,6 +78,7 @@ def load_average() -> float:
 def clock(kept: Kept) -> Iterator[Kept]:
     """Note when it began, how long it took, and what the machine was loaded with before and after."""
     kept.at = datetime.now(UTC).isoformat(timespec="seconds")
+    kept.revision = revision()
     kept.machine = {**machine(), "load_before": load_average()}
     begun = time.monotonic()
     yield kept

@@ -194,7 +194,8 @@ def _machine_lines(results: Sequence[Kept]) -> list[str]:
 def _taken(kept: Kept) -> str:
     load = f"load {kept.machine.get('load_before', '?')} before, {kept.machine.get('load_after', '?')} after"
     options = ", ".join(f"{key} {value}" for key, value in kept.options.items() if value not in (None, False))
-    return f"`papilio {kept.kind} {kept.name}` on {kept.at}, {_minutes(kept.seconds)}, {load}" + (
+    code = f", revision {kept.revision}" if kept.revision else ""
+    return f"`papilio {kept.kind} {kept.name}` on {kept.at}{code}, {_minutes(kept.seconds)}, {load}" + (
         f"; {options}." if options else "."
     )
 

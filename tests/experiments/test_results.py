@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from xml.etree import ElementTree
 
@@ -12,7 +13,7 @@ from engine.cli.bench import command as bench_command
 from engine.errors import BadInput
 from engine.experiments import results
 from engine.experiments.bench import Contender, Report
-from engine.experiments.kept import Kept, clock, keep, kept_in
+from engine.experiments.kept import Kept, clock, keep, kept_in, revision
 from engine.experiments.svg import Measured, draw_measured
 from tests.end_to_end.helpers import papilio_here
 
@@ -76,6 +77,31 @@ def test_the_page_shows_every_verdict_with_its_figures_and_says_on_what_machine(
     stale.write_text("<svg/>")
     results.write_page(tmp_path / "results", page, page.parent / "pictures")
     assert not stale.exists()
+
+
+def test_a_result_says_of_which_revision_it_is_and_whether_files_had_been_changed(tmp_path, monkeypatch):
+    def git(*words: str) -> str:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        done = subprocess.run(["git", "-C", tmp_path, *who, *words], check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    module = tmp_path / "kept.py"
+    monkeypatch.setattr("engine.experiments.kept.__file__", str(module))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert revision() == "", "an installed package is no checkout"
+    module.write_text("first")
+    git("init", "--quiet")
+    git("add", "kept.py")
+    git("commit", "--quiet", "--message", "first")
+    commit = git("rev-parse", "--short=10", "HEAD")
+    assert revision() == commit
+    module.write_text("second")
+    assert revision() == f"{commit}+"
+    (tmp_path / "results").mkdir()
+    kept = bench_result()
+    keep(kept, tmp_path / "results")
+    results.write_page(tmp_path / "results", tmp_path / "results.md", tmp_path / "pictures")
+    assert f", revision {commit}+, " in (tmp_path / "results.md").read_text()
 
 
 def test_a_page_of_nothing_is_refused(tmp_path):
