@@ -89,9 +89,11 @@ class Classic(Backend):
         named = cores_of(context.master)
         if named is not None and context.master != "local[*]":
             return named
-        executors = context._jsc.sc().getExecutorMemoryStatus().size()
-        if context.getConf().get("spark.default.parallelism") or (named is None and executors < 2):
-            return named  # a person's own number is none of cores, nor is that of a cluster before its executors came
+        spark = context._jsc.sc()  # which copies its settings in one step; Python's copy asks for each of them
+        if spark.getConf().contains("spark.default.parallelism"):
+            return named  # a person's own number is none of cores
+        if named is None and spark.getExecutorMemoryStatus().size() < 2:
+            return None  # a cluster's number is not known before its executors came
         return int(context.defaultParallelism)
 
     def cancel(self) -> None:
