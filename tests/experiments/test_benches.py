@@ -187,16 +187,17 @@ def test_ssb_compares_dataflows_with_sql(folder, spark, monkeypatch):
     from engine.experiments import bench_ssb
 
     monkeypatch.setattr(bench_ssb, "QUERIES", {"q11": bench_ssb.QUERIES["q11"]})
-    monkeypatch.setattr(bench_ssb, "WARM_ROUNDS", 1)
+    monkeypatch.setattr(bench_ssb, "OTHER_WARM_ROUNDS", 1)
     data = check_shape(report_of("ssb", folder, spark))
     assert data["contenders"].keys() == {
-        "Q1.1 papilio",
-        "Q1.1 Spark SQL",
-        "Q1.1 Spark SQL, tables known",
-        "Q1.1 DuckDB",
+        "Q1.1 at 0.01 papilio",
+        "Q1.1 at 0.01 Spark SQL",
+        "Q1.1 at 0.01 Spark SQL, tables known",
+        "Q1.1 at 0.01 DuckDB",
     }
     assert len(data["claims"]) == 1
-    assert "Q1.1 papilio / Q1.1 Spark SQL" in data["ratios"]
+    assert "Q1.1 at 0.01 papilio / Q1.1 at 0.01 Spark SQL" in data["ratios"]
+    assert isinstance(data["facts"]["Q1.1 at 0.01: seconds beyond Spark SQL"], float)
 
 
 @pytest.mark.slow
