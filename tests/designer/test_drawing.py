@@ -102,6 +102,19 @@ def test_a_picture_shows_what_the_canvas_shows(make) -> None:
     assert strong <= 20, "the edge of a shape may fall on another side of a pixel, nothing more"
 
 
+def test_the_dots_of_the_grid_are_where_the_canvas_has_them() -> None:
+    document = empty()
+    scene = CanvasScene(document)
+    canvas = pixels(render_image(scene, picture_frame(scene)))
+    scene.close()
+    svg = draw_workflow(document, analyse(document))
+    ground = canvas[0, 0]
+    for drawn in (painted_by_qt(svg), pixels(QImage.fromData(rasterise(svg)))):
+        dots = (drawn != ground).any(axis=2)
+        assert dots.sum() == 13 * 8 * 16, "as many as there is room for, of 4 by 4 pixels"
+        assert (canvas[dots] != ground).any(axis=1).all()
+
+
 def test_what_is_compared_would_show_the_smallest_thing_that_is_missing() -> None:
     document = fig1()
     analysis = analyse(document)
