@@ -1,15 +1,15 @@
-"""`python -m designer.export FILE PICTURE` draws a workflow into an SVG file, without Qt."""
+"""`python -m designer.export FILE PICTURE` draws a workflow into an SVG or a PNG file, without Qt."""
 
 from __future__ import annotations
 
 import atexit
 import gc
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.drawing import INSTALL
+from engine.drawing import INSTALL, write_picture
 from engine.errors import EnvironmentProblem, PapilioError
 
 if TYPE_CHECKING:
@@ -45,24 +45,16 @@ def _place(document: Document, analysis: Analysis) -> None:
         ) from None
 
 
-def write_svg(svg: str, picture: Path) -> None:
-    """Write the file as it is."""
-    try:
-        picture.write_text(svg, encoding="utf-8")
-    except OSError:
-        raise OSError(f"{picture}: cannot be written") from None
-
-
-def main(arguments: Sequence[str], write: Callable[[str, Path], None] = write_svg) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Draw; return the exit code. What is wrong with the file is told before anything is written."""
     gc.disable()  # this process draws one picture and ends: what could go meanwhile is not worth being looked for
     atexit.register(gc.freeze)
     file, picture = map(Path, arguments)
     try:
-        write(draw(file), picture)
-    except (PapilioError, OSError) as error:
+        write_picture(draw(file), picture)
+    except PapilioError as error:
         sys.stderr.write(f"{error}\n")
-        return error.exit_code if isinstance(error, PapilioError) else 1
+        return error.exit_code
     return 0
 
 

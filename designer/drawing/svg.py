@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -76,10 +77,9 @@ class SvgSheet:
             f'viewBox="{left} {top} {width} {height}" font-family="{FAMILY}" '
             'stroke-linecap="round" stroke-linejoin="round">',
             f"<title>{_words(title)}</title>",
-            f'<defs><pattern id="grid" width="{GRID}" height="{GRID}" patternUnits="userSpaceOnUse">'
-            f'<rect width="{GRID_DOT}" height="{GRID_DOT}"{self._inks("grid", None, 0)}/></pattern></defs>',
             f"<rect {edge}{self._inks('canvas', None, 0)}/>",
-            f'<rect {edge} fill="url(#grid)"/>',
+            f'<path d="{_rows(frame)}"{self._inks(None, "grid", GRID_DOT)} stroke-linecap="butt" '
+            f'stroke-dasharray="{GRID_DOT} {GRID - GRID_DOT}"/>',
         ]
 
     def text(self) -> str:
@@ -174,6 +174,14 @@ class SvgSheet:
 
     def _colour(self, name: str) -> str:
         return name if name.startswith("#") else str(self._colours[name])
+
+
+def _rows(frame: Frame) -> str:
+    """The grid's dots as lines of dashes; a pattern of tiles takes a fourth of the time of a PNG picture."""
+    left, top, width, height = frame
+    first, last = GRID * math.floor(left / GRID), number(left + width)
+    rows = range(GRID * math.floor(top / GRID), math.ceil(top + height), GRID)
+    return "".join(f"M{first} {number(row + GRID_DOT / 2)}H{last}" for row in rows)
 
 
 def _words(text: str) -> str:

@@ -76,7 +76,7 @@ def command(
     for file in report.write(folder or data_folder / name):
         click.secho(f"written: {file}", dim=True, err=True)
     if report.charts and not can_draw():
-        click.secho(f"no PNG beside the SVG: the designer, which makes it, is not installed: {INSTALL}", err=True)
+        click.secho(f"no PNG beside the SVG: resvg, which paints it, is not installed: {INSTALL}", err=True)
     if strict and not report.stands:
         raise click.exceptions.Exit(1)
 

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from engine.drawing import can_draw, draw_png
+from engine.drawing import can_draw, write_picture
 from engine.experiments import named
 from engine.experiments.svg import Chart, draw
 
@@ -94,7 +94,7 @@ class Report:
     def write(self, folder: Path) -> list[Path]:
         """A CSV file for each table, a picture for each chart, and the claims.
 
-        Pictures are SVG, and PNG beside it where the designer, which makes them, is installed.
+        Pictures are SVG, and PNG beside it where resvg, which paints them, is installed.
         """
         folder.mkdir(parents=True, exist_ok=True)
         written = []
@@ -105,12 +105,12 @@ class Report:
                 writer.writerow(table.headings)
                 writer.writerows(table.rows)
             written.append(file)
-        pictures = []
         for chart in self.charts:
-            file = folder / f"{chart.name}.svg"
-            file.write_text(draw(chart), encoding="utf-8")
-            pictures.append(file)
-        written += [*pictures, *(draw_png(pictures) if can_draw() else ())]
+            svg = draw(chart)
+            for form in ("svg", "png") if can_draw() else ("svg",):
+                file = folder / f"{chart.name}.{form}"
+                write_picture(svg, file)
+                written.append(file)
         file = folder / "report.json"
         file.write_text(json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         return [*written, file]

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from PySide6.QtCore import QRectF
+from PySide6.QtCore import QByteArray, QRectF
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontMetricsF, QImage, QPainter
+from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication
 
 from designer.canvas.picture import picture_frame, render_image
@@ -29,9 +30,10 @@ from designer.drawing.widths import font_width, text_width
 from designer.drawing.workflow import draw_workflow
 from designer.export import main as export
 from designer.png import write_png
-from designer.raster import rasterise
+from engine.errors import EnvironmentProblem
 from engine.model.workflow import Workflow
 from engine.operators import catalogue
+from engine.raster import rasterise, with_fonts
 from tests.designer.examples import edits, empty, fig1, small
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -70,6 +72,16 @@ def pixels(image: QImage) -> np.ndarray:
     return lines[:, : 3 * image.width()].reshape(image.height(), image.width(), 3).astype(int)
 
 
+def painted_by_qt(svg: str) -> np.ndarray:
+    renderer = QSvgRenderer(QByteArray(svg.encode()))
+    image = QImage(renderer.defaultSize() * 2, QImage.Format.Format_RGB32)
+    painter = QPainter(image)
+    painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
+    renderer.render(painter)
+    painter.end()
+    return pixels(image)
+
+
 @pytest.mark.usefixtures("_fonts_of_a_picture")
 @pytest.mark.parametrize("make", [fig1, small, everything, empty])
 def test_a_picture_shows_what_the_canvas_shows(make) -> None:
@@ -80,7 +92,7 @@ def test_a_picture_shows_what_the_canvas_shows(make) -> None:
     frame = picture_frame(scene)
     canvas = pixels(render_image(scene, frame))
     scene.close()
-    drawn = pixels(rasterise(draw_workflow(document, analysis).encode(), "it"))
+    drawn = painted_by_qt(draw_workflow(document, analysis))
     assert drawn.shape == canvas.shape
     for note in scene.notes.values():  # by its corner it is dragged: nobody drags a picture
         corner = note.frame().bottomRight() - frame.topLeft()
@@ -90,14 +102,63 @@ def test_a_picture_shows_what_the_canvas_shows(make) -> None:
     assert strong <= 20, "the edge of a shape may fall on another side of a pixel, nothing more"
 
 
+def test_the_dots_of_the_grid_are_where_the_canvas_has_them() -> None:
+    document = empty()
+    scene = CanvasScene(document)
+    canvas = pixels(render_image(scene, picture_frame(scene)))
+    scene.close()
+    svg = draw_workflow(document, analyse(document))
+    ground = canvas[0, 0]
+    for drawn in (painted_by_qt(svg), pixels(QImage.fromData(rasterise(svg)))):
+        dots = (drawn != ground).any(axis=2)
+        assert dots.sum() == 13 * 8 * 16, "as many as there is room for, of 4 by 4 pixels"
+        assert (canvas[dots] != ground).any(axis=1).all()
+
+
 def test_what_is_compared_would_show_the_smallest_thing_that_is_missing() -> None:
     document = fig1()
     analysis = analyse(document)
     whole = draw_workflow(document, analysis)
     missing = whole.replace('<circle cx="176" cy="32" r="5.5"', '<circle cx="176" cy="32" r="0"', 1)
     assert missing != whole
-    one, other = (pixels(rasterise(svg.encode(), "it")) for svg in (whole, missing))
+    one, other = map(painted_by_qt, (whole, missing))
     assert (abs(one - other).max(axis=2) > 60).sum() > 100
+
+
+def seen(image: np.ndarray) -> np.ndarray:
+    """An image as it is seen from so far that the edges of letters cannot be told: the means of 8 by 8 pixels."""
+    height, width = image.shape[0] // 8, image.shape[1] // 8
+    return image[: 8 * height, : 8 * width].reshape(height, 8, width, 8, 3).mean(axis=(1, 3))
+
+
+@pytest.mark.parametrize("make", [fig1, small, everything, empty])
+def test_a_png_shows_what_qt_would_paint_by_the_same_drawing(make) -> None:
+    document = make()
+    svg = draw_workflow(document, analyse(document))
+    one, other = pixels(QImage.fromData(rasterise(svg))), painted_by_qt(svg)
+    assert one.shape == other.shape
+    assert abs(seen(one) - seen(other)).max() < 16, "the smallest port that is missing makes a difference of 100"
+
+
+def test_a_png_asks_for_fonts_that_are_there_and_says_so_where_there_are_none() -> None:
+    svg = '<svg font-family="system-ui, sans-serif"><text font-family="monospace">a</text><text>b</text></svg>'
+    for installed, sans, mono in (
+        (["Noto Sans", "DejaVu Serif", "DejaVu Sans", "Liberation Mono"], "DejaVu Sans", "Liberation Mono"),
+        (["Zapf", "Noto Sans"], "Noto Sans", "Noto Sans"),
+        (["Zapf", "Some Sans"], "Some Sans", "Some Sans"),
+        (["Zapf"], "Zapf", "Zapf"),
+    ):
+        families = [each.get("font-family") for each in ElementTree.fromstring(with_fonts(svg, installed)).iter()]
+        assert families == [sans, mono, None]
+    with pytest.raises(EnvironmentProblem, match=r"no font is installed.*fonts-dejavu-core"):
+        with_fonts(svg, [])
+
+
+def test_a_png_is_no_larger_than_programs_can_show() -> None:
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" width="20000" height="100"><rect width="100" height="100"/></svg>'
+    image = QImage.fromData(rasterise(svg))
+    assert (image.width(), image.height()) == (16_000, 80)
+    assert [image.pixelColor(x, 40).name() for x in (40, 120)] == ["#000000", "#ffffff"]
 
 
 def titles(svg: str) -> list[str | None]:

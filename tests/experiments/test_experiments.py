@@ -88,10 +88,10 @@ def test_a_chart_is_written_as_svg_and_beside_it_as_png_of_twice_its_size(tmp_pa
 
 
 def test_without_the_designer_there_is_the_svg_alone_and_it_is_said(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "PySide6", None)
+    monkeypatch.setitem(sys.modules, "resvg", None)
     done = papilio_here("experiment", "plan-fig6", "--quick", "--to", tmp_path / "out", home=tmp_path)
     assert done.returncode == 0
-    assert "no PNG beside the SVG: the designer, which makes it, is not installed" in done.stderr
+    assert "no PNG beside the SVG: resvg, which paints it, is not installed" in done.stderr
     assert {file.suffix for file in (tmp_path / "out").iterdir()} == {".csv", ".svg", ".json"}
     with pytest.raises(EnvironmentProblem, match="is not installed"):
         check_picture("--plot", tmp_path / "p.png")
