@@ -110,6 +110,7 @@ def run(
         click.echo(f"  run {summary['run']}  log {summary['folder']}")
         click.echo(f"rows       {rows['generated']:,} generated, {rows['warehouse']:,} in the warehouse")
         click.echo(f"warehouse  {warehouse['nodes']} nodes, {warehouse['bytes'] / 1e6:,.1f} MB, {warehouse['folder']}")
+        _print_unreachable(summary)
 
 
 def _make_data(bound: Bound, source: str, scale: float, quiet: bool) -> None:
@@ -153,6 +154,11 @@ def _show(event: Event) -> None:
             click.secho(f"! {event.message}", fg="yellow")
 
 
+def _print_unreachable(summary: dict[str, Any]) -> None:
+    for stage in summary["unreachable"]:
+        click.secho(f"! the limit of the {stage} could not be kept with the nodes there are", fg="yellow")
+
+
 def _print(summary: dict[str, Any]) -> None:
     times, buffer, cost = summary["times"], summary["buffer"], summary["cost"]
     click.secho(f"{summary['seconds']:,.0f} s simulated in {summary['wall_seconds']:.1f} s", bold=True)
@@ -188,7 +194,6 @@ def _print(summary: dict[str, Any]) -> None:
         click.echo(f"            … and {len(decisions) - _SHOWN:,} more in {summary['folder']}/events.jsonl")
     for warning in summary["warnings"]:
         click.secho(f"! {warning}", fg="yellow")
-    for stage in summary["unreachable"]:
-        click.secho(f"! the limit of the {stage} could not be kept with the nodes there are", fg="yellow")
+    _print_unreachable(summary)
     if "plot" in summary:
         click.echo(f"drawn: {summary['plot']}")

@@ -15,7 +15,7 @@ import shutil
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,6 +68,19 @@ def live_limits(limits: Elastic) -> Elastic:
     )
 
 
+def in_batches(packs: Sequence[Pack], most_bytes: float) -> list[list[Pack]]:
+    """Packs in their order, as many together as fit into a batch; one that is larger by itself."""
+    batches: list[list[Pack]] = []
+    size = 0
+    for pack in packs:
+        if not batches or size + pack.bytes > most_bytes:
+            batches.append([])
+            size = 0
+        batches[-1].append(pack)
+        size += pack.bytes
+    return batches
+
+
 @dataclass
 class _Measured:
     """What the stages measured last."""
@@ -111,6 +124,8 @@ class LiveRun:
         self._switched_at = time.monotonic()
         self.taken_rows = self.transformed_rows = 0  # into and out of the transformation
         self.most_workers = max(self._nodes(Stage.TRANSFORMATION), self._nodes(Stage.WAREHOUSE))
+        self._rebalanced: list[Rebalanced] = []
+        self._unreachable: set[str] = set()
         self._begun = 0.0
 
     # -- the whole run
@@ -119,9 +134,10 @@ class LiveRun:
         """Generate for as long as the rate lasts, load all of it, and tell what came of it."""
         live = self.limits.live
         folder = self.record.folder
-        budget = int(self.limits.buffer.memory_mb * _MB)
+        limits = self.limits.buffer
+        budget = int(limits.memory_mb * _MB)
         self.raw = PackStore(f"{self.record.run}-raw", folder / "raw")
-        self.buffer = PackStore(f"{self.record.run}-buffer", folder / "buffer", budget)
+        self.buffer = PackStore(f"{self.record.run}-buffer", folder / "buffer", budget, limits.swap_share)
         try:
             replay = Replay(self.flow.source_path(), self.raw, live.pack_rows)
             self._set_up_warehouse(folder / "warehouse")
@@ -212,6 +228,16 @@ class LiveRun:
             },
             "nodes": self.scaler.nodes(),
             "most_workers": self.most_workers,
+            "rebalancings": [
+                {
+                    "nodes_before": one.nodes_before,
+                    "nodes_after": one.nodes_after,
+                    "moved_mb": round(one.bytes / _MB, 1),
+                    "seconds": one.seconds,
+                }
+                for one in self._rebalanced
+            ],
+            "unreachable": sorted(self._unreachable),
             "replayed": replay.rounds,
         }
         if self.taken_rows != replay.generated:
@@ -374,7 +400,9 @@ class LiveRun:
                 reason=order.reason,
             )
         )
-        if not isinstance(order, Unreachable):
+        if isinstance(order, Unreachable):
+            self._unreachable.add(order.stage.value)
+        else:
             self._orders.put(order)
 
     # -- transformation
@@ -428,7 +456,8 @@ class LiveRun:
             begun = time.monotonic()
             self._measured.switch_rows_s = rows / max(begun - self._switched_at, _TICK_S)
             self._switched_at = begun
-            manifest = self.star.load([self.buffer.path(pack) for pack in packs], rows)
+            for batch in in_batches(packs, self.limits.warehouse.batch_mb * _MB * self.star.current.nodes):
+                manifest = self.star.load([self.buffer.path(pack) for pack in batch], sum(pack.rows for pack in batch))
             seconds = time.monotonic() - begun
             with self._lock:
                 self._measured.load_s = self._measured.loaded_s = seconds
@@ -510,16 +539,16 @@ class LiveRun:
         """What a stage does with more or fewer nodes: queues are dealt anew, facts are rebalanced."""
         if stage is Stage.WAREHOUSE and nodes != self.star.current.nodes:
             moved = self.star.rebalance(nodes)
-            self.record.log.add(
-                Rebalanced(
-                    nodes_before=moved.nodes_before,
-                    nodes_after=moved.nodes_after,
-                    bytes=moved.bytes,
-                    seconds=round(moved.seconds, 3),
-                    version=moved.version,
-                    rows=moved.rows,
-                )
+            told = Rebalanced(
+                nodes_before=moved.nodes_before,
+                nodes_after=moved.nodes_after,
+                bytes=moved.bytes,
+                seconds=round(moved.seconds, 3),
+                version=moved.version,
+                rows=moved.rows,
             )
+            self._rebalanced.append(told)
+            self.record.log.add(told)
         elif stage is Stage.TRANSFORMATION:
             with self._lock:
                 items = [item for waiting in self._waiting for item in waiting]

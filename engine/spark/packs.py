@@ -1,8 +1,8 @@
 """Row packs as files: a memory tier up to a budget, a disk tier beyond it, shared by reference count.
 
-The memory tier is a folder on a memory-backed file system. Above half of its budget new packs go to disk, until the
-memory tier is empty again (elastic, section on buffers), so that it is never filled to its budget by what is
-written at the moment. A pack that nobody holds any more is gone from disk.
+The memory tier is a folder on a memory-backed file system. Above half of its budget (or another share) new packs go to
+disk, until the memory tier is empty again (elastic, section on buffers), so that it is never filled to its budget by
+what is written at the moment. A pack that nobody holds any more is gone from disk.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ class _Stored:
 class PackStore:
     """The packs of one run. Several threads may use it."""
 
-    def __init__(self, name: str, disk: Path, budget_bytes: int | None = None) -> None:
+    def __init__(self, name: str, disk: Path, budget_bytes: int | None = None, full_share: float = FULL_SHARE) -> None:
         """`name` tells the folder of this run apart from others' in memory."""
         self.disk = disk
         self.budget_bytes = default_budget_bytes() if budget_bytes is None else budget_bytes
+        self._full_share = full_share
         self.memory = MEMORY_FOLDER / f"papilio-{name}" if self.budget_bytes and MEMORY_FOLDER.is_dir() else None
         self.memory_bytes = 0
         self.disk_bytes = 0
@@ -103,7 +104,7 @@ class PackStore:
             return
         self.memory_bytes += size
         self.max_memory_bytes = max(self.max_memory_bytes, self.memory_bytes)
-        if self.memory_bytes > FULL_SHARE * self.budget_bytes:
+        if self.memory_bytes > self._full_share * self.budget_bytes:
             self._to_disk = True
         elif self.memory_bytes == 0 and self.memory is not None:
             self._to_disk = False

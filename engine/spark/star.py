@@ -28,6 +28,10 @@ from engine.spark.session import activate
 MANIFEST = "manifest.json"
 _NODE = "_papilio_node"
 _TASK_BYTES = 4 << 20  # a task of its own costs more than to write fewer rows
+# Queries share the cores with what moves facts, and wait for a core until a task ends: so tasks are short.
+_TASK_ROWS = 100_000
+_READ_BYTES = 8 << 20
+_OPEN_BYTES = 1 << 18  # what a file costs beside its bytes: many small ones are read by one task
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,9 @@ class StarWarehouse:
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._moving = self.spark.newSession()  # for settings of its own
+        self._moving.conf.set("spark.sql.files.maxPartitionBytes", str(_READ_BYTES))
+        self._moving.conf.set("spark.sql.files.openCostInBytes", str(_OPEN_BYTES))
         with contextlib.suppress(FileNotFoundError):
             self.current = Manifest.from_dict(json.loads((self.folder / MANIFEST).read_text(encoding="utf-8")))
 
@@ -143,15 +150,17 @@ class StarWarehouse:
             self._numbers += 1
             number = self._numbers
         folder = self.folder / f"new-{os.getpid()}-{number}"
-        frame = self.spark.read.schema(self._schemas[self.facts]).parquet(*files)
+        frame = self._moving.read.schema(self._schemas[self.facts]).parquet(*files)
         try:
             if nodes == 1:
                 tasks = math.ceil(sum(os.path.getsize(file) for file in files) / _TASK_BYTES)
                 frame.coalesce(max(1, tasks)).write.parquet(str(folder))
                 found = [self._adopt(folder, 0, number)]
             else:
-                node = F.pmod(F.xxhash64(self.key), F.lit(nodes)).cast("int")
-                placed = frame.withColumn(_NODE, node).repartition(nodes, _NODE)
+                tasks = nodes * math.ceil(rows / nodes / _TASK_ROWS)
+                task = F.pmod(F.xxhash64(self.key), F.lit(tasks)).cast("int")
+                # A task's rows are all of one node, which is that of their hash: tasks are a multiple of nodes.
+                placed = frame.withColumn(_NODE, task % nodes).repartitionById(tasks, task)
                 placed.write.partitionBy(_NODE).parquet(str(folder))
                 found = [self._adopt(folder / f"{_NODE}={part}", part, number) for part in range(nodes)]
         finally:

@@ -17,6 +17,7 @@ import psutil
 import pytest
 import yaml
 
+from engine.elastic.live import in_batches
 from engine.events import (
     Event,
     LoadFinished,
@@ -29,6 +30,7 @@ from engine.events import (
     StagesSampled,
 )
 from engine.experiments.data import generate_tpch
+from engine.schedule.queues import Pack
 from tests.end_to_end.helpers import ROOT, WORKFLOWS, answer, environment_for, papilio, papilio_here
 
 PATIENCE_S = 400
@@ -101,6 +103,38 @@ def test_a_run_on_local_spark_loads_every_generated_row_once(spark, tpch, tmp_pa
         "extraction", "transformation", "buffer", "switch", "warehouse",
     }  # fmt: skip
     assert list((tmp_path / "run").glob("raw/*")) == []
+
+
+@pytest.mark.slow
+def test_with_an_empty_pool_the_limit_is_reported_as_unreachable_and_the_run_goes_on(spark, tpch, tmp_path):
+    file = workflow(
+        tmp_path,
+        tpch,
+        pool=5,  # one node of each stage, and none is ready
+        rate=steps(6, (0, 5000)),
+        sample_s=1,
+        extraction={"every_s": 1},
+        transformation={"queue_mb": 0.2},  # one pack is too much
+        warehouse={"every_s": 1, "nodes": {"max": 3}, "sessions": 0, "batch_mb": 0.5},
+        live={"pack_rows": 5000},
+    )
+    done = papilio_here("scale", "run", file, "--json", "--run-dir", tmp_path / "run", home=tmp_path, spark=spark)
+    summary = answer(done)
+    assert "transformation" in summary["unreachable"]
+    events = list(LogReader(tmp_path / "run" / "events.jsonl"))
+    told = of_kind(events, ScalingDecided, stage="transformation")
+    assert {event.action for event in told} == {"unreachable"}
+    assert all("no node is ready: all 5 of the pool are at work" in event.reason for event in told)
+    loads = of_kind(events, LoadFinished)
+    assert loads[-1].time > told[0].time
+    assert summary["rows"]["generated"] == 30_000
+    exact(summary, tmp_path / "run", tpch)
+
+
+def test_a_load_is_made_in_batches_of_the_size_that_is_allowed():
+    packs = [Pack(1, size, str(size)) for size in (40, 50, 20, 120, 10, 90)]
+    assert [[pack.bytes for pack in batch] for batch in in_batches(packs, 100)] == [[40, 50], [20], [120], [10, 90]]
+    assert in_batches([], 100) == []
 
 
 @pytest.mark.slow
@@ -303,25 +337,33 @@ def test_a_worker_that_does_not_start_is_told_and_tried_again(live, lines, tmp_p
 @pytest.mark.slow
 def test_queries_go_on_while_the_live_warehouse_is_rebalanced_and_their_answers_are_the_same(live, lines, tmp_path):
     # The scaler looks when all rows of the first seconds are loaded, so nothing but the rebalancing happens after it.
-    rate = steps(100, (0, 3000), (6, 0), (70, 3000))
+    # So many facts take several times as long to move as a query takes.
+    rate = steps(135, (0, 18_000), (40, 0), (100, 3000))
     limits = {"every_s": 2, "load_limit_s": 0.05, "nodes": {"max": 2}, "sessions": 2, "queries": ["Q1.1"]}
-    run = live(workflow(tmp_path, lines, rate=rate, warehouse=limits, sample_s=15, settle_s=5))
+    run = live(workflow(tmp_path, lines, rate=rate, warehouse=limits, sample_s=65, settle_s=5, hold_s=100,
+                        transformation={"queue_mb": 1000}))  # fmt: skip
     summary = run.summary()
     events = run.events()
     (moved,) = of_kind(events, Rebalanced)
     assert (moved.nodes_before, moved.nodes_after) == (1, 2)
     assert moved.bytes > 0 < moved.seconds
+    (told,) = summary["rebalancings"]
+    assert (told["nodes_before"], told["nodes_after"], told["seconds"]) == (1, 2, moved.seconds)
+    assert told["moved_mb"] == pytest.approx(moved.bytes / 1e6, abs=0.05)
     asked = of_kind(events, QueryAnswered)
-    assert {event.version < moved.version for event in asked} == {True, False}
     # A rebalancing moves facts and changes none: the last version before it and its own answer the same.
     before = {event.digest for event in asked if event.version == moved.version - 1}
     after = {event.digest for event in asked if event.version == moved.version}
     assert len(before) == 1
     assert before == after
     assert len({event.digest for event in asked}) > 1  # loads do change the answer
-    during = [event for event in asked if moved.time - moved.seconds < event.time < moved.time]
+    # And those that were asked and answered while facts moved are of the distribution that was.
+    begun = moved.time - moved.seconds
+    during = [event for event in asked if begun < event.time - event.seconds and event.time < moved.time]
     assert during
+    assert {(event.version, event.digest) for event in during} == {(moved.version - 1, *before)}
     assert of_kind(events, ScalingDecided, stage="warehouse", action="unreachable")  # two nodes cannot do it either
+    assert summary["unreachable"] == ["warehouse"]
     exact(summary, run.run, lines)
 
 

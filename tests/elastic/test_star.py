@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -93,6 +95,40 @@ def test_facts_are_distributed_dimensions_replicated_and_queries_see_one_server(
     # Nothing is left of distributions that nobody reads, and the manifest on disk is the one in use.
     assert {str(path) for path in star.folder.glob("node-*/lineorder/*")} == star.current.files
     assert Manifest.from_dict(json.loads((star.folder / "manifest.json").read_text())) == star.current
+
+
+def test_a_query_does_not_wait_for_a_rebalancing_and_sees_the_distribution_that_was(star, ssb, tmp_path, monkeypatch):
+    ((pack, rows),) = packs(ssb, tmp_path / "packs", 1)
+    before = star.load([pack], rows)
+    wanted = star.query(SQL["Q1.1"])
+    distribute = star._distribute
+    answers = []
+
+    def with_a_query_between(files, nodes, rows):
+        moved = distribute(files, nodes, rows)
+        # All facts are in both places now. Somebody else asks, and this goes on when he has his answer.
+        with ThreadPoolExecutor(1) as other:
+            answers.append(other.submit(star.query, SQL["Q1.1"]).result(60))
+        return moved
+
+    monkeypatch.setattr(star, "_distribute", with_a_query_between)
+    star.rebalance(3)
+    # The second one was asked when loads had to wait, just before readers see the new distribution.
+    assert answers == [wanted] * 2
+    assert wanted[1] == before.version
+    assert star.query(SQL["Q1.1"]) == (wanted[0], star.current.version)
+
+
+def test_facts_move_in_short_tasks_so_that_queries_find_a_core_in_between(star, ssb, tmp_path, monkeypatch, spark):
+    ((pack, rows),) = packs(ssb, tmp_path / "packs", 1)
+    star.load([pack], rows)
+    monkeypatch.setattr("engine.spark.star._TASK_ROWS", 5000)
+    star.rebalance(3)
+    assert [len(part) for part in star.current.facts] == [math.ceil(rows / 3 / 5000)] * 3
+    assert max(file.rows for part in star.current.facts for file in part) < 2 * 5000
+    for node, part in enumerate(star.current.facts):
+        placed = spark.read.parquet(*(file.path for file in part)).selectExpr("pmod(xxhash64(lo_orderkey), 3) AS node")
+        assert [tuple(row) for row in placed.distinct().collect()] == [(node,)]
 
 
 def test_a_load_that_lost_rows_is_not_loaded(star, ssb, tmp_path):

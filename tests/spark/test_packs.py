@@ -59,6 +59,15 @@ def test_above_half_of_the_budget_packs_go_to_disk_until_the_memory_is_empty(tie
     assert store.max_memory_bytes == 600
 
 
+def test_another_share_of_the_budget_may_be_given(tiers):
+    store = PackStore("run", tiers / "disk", 1000, full_share=0.3)
+    write(store, 300)
+    write(store, 100)
+    assert (store.memory_bytes, store.disk_bytes) == (400, 0), "a share that is just reached is not exceeded"
+    write(store, 100)
+    assert (store.memory_bytes, store.disk_bytes) == (400, 100)
+
+
 def test_what_would_not_fit_into_the_budget_is_written_to_disk_from_the_start(tiers):
     store = PackStore("run", tiers / "disk", 1000)
     write(store, 1500)
