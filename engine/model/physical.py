@@ -7,11 +7,13 @@ handles. What a step costs is the planner's to know. The functions at the end ar
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import permutations, takewhile
 from typing import Any, ClassVar, NamedTuple
+
+from engine.model.types import UNKNOWN
 
 BROADCAST_ROWS = 500_000  # a larger input is not copied to every task
 ARRANGED = 3  # a grouping of up to so many columns is offered in every arrangement; a longer one as it is written
@@ -139,7 +141,7 @@ class Known:
     """What an operator may ask about its inputs and outputs when it says how it can be carried out."""
 
     same: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by input port
-    columns: Mapping[str, Sequence[str] | None] = field(default_factory=dict)  # by input port, None: not known
+    columns: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)  # types by port, None: not known
     read: frozenset[str] = frozenset()  # the output ports that something reads
     spelling: Callable[[str], str] = str  # one spelling for a column, however it is written
 
@@ -147,6 +149,15 @@ class Known:
         """A column of an input by the one name it has in orders."""
         name = self.spelling(column)
         return self.same.get(port, {}).get(name, name)
+
+    def alike(self, pairs: Iterable[tuple[str, str]], left: str, right: str) -> bool:
+        """Whether columns of two inputs have the same types, as far as these are known.
+
+        Spark divides numbers of different types differently, so rows in the order of one are converted and sorted anew.
+        """
+        one, other = (self.columns.get(port) or {} for port in (left, right))
+        types = ((one.get(self.spelling(first)), other.get(self.spelling(second))) for first, second in pairs)
+        return all(first == second or {first, second} & {None, UNKNOWN} for first, second in types)
 
     def passing(
         self,

@@ -226,7 +226,7 @@ class Join(Operator):
         passing = known.passing("left", only=True) if outer else known.passing("left")
         asks = {way: {"form": form.value} for way, form in _ASKED.items()} if self.form is JoinForm.AUTO else {}
         # An empty key that equals another one is compared in two steps, for which no order of the keys serves.
-        on_spark = not self.null_safe
+        on_spark = not self.null_safe and known.alike([(key.left, key.right) for key in self.keys], "left", "right")
         return joining(left, right, passing, ways=ways, same=same, asks=asks, keys=self.keys, on_spark=on_spark)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:

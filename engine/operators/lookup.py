@@ -61,6 +61,10 @@ class LookupKey(Settings):
         return filled(values, "main", "reference")
 
 
+def _alike(keys: list[LookupKey], known: Known) -> bool:
+    return known.alike([(key.main, key.reference) for key in keys], "main", "reference")
+
+
 class Taken(Settings):
     """A column that a lookup adds."""
 
@@ -174,7 +178,8 @@ class Lookup(Operator, Refusing):
             keeps_order=True,
             asks=asks,
             keys=self.keys,
-            on_spark=self.on_duplicate is OnDuplicate.FAIL,  # the first of a key is found by sorting, however rows come
+            # The first of a key is found by sorting, however rows come.
+            on_spark=self.on_duplicate is OnDuplicate.FAIL and _alike(self.keys, known),
         )
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
@@ -309,7 +314,9 @@ class Exists(Operator):
     def physical(self, known: Known) -> Physical:
         left = [known.name(key.main, "main") for key in self.keys]
         right = [known.name(key.reference, "reference") for key in self.keys]
-        return joining(left, right, known.passing("main"), ways=("MJ", "HJ", "SMJ"), keys=self.keys)
+        ways = ("MJ", "HJ", "SMJ")
+        on_spark = _alike(self.keys, known)
+        return joining(left, right, known.passing("main"), ways=ways, keys=self.keys, on_spark=on_spark)
 
     def build(self, inputs: BuildInputs, tools: BuildTools) -> Built:
         main, reference = inputs.of("main"), inputs.of("reference")

@@ -153,6 +153,9 @@ class _Applying:
                 settings[id_, setting] = value
             if isinstance(way, MergeJoin | SortMergeJoin):
                 settings.update(self.arranged(node, way))
+                for edge, alike in self.brought_in_step(node, way):
+                    passed[_key(edge)] = alike
+                    rows.append(edge.rows)
             if isinstance(way, SortBased | Sorting):
                 (edge,) = self.graph.incoming[id_]
                 layout = self.sorted_here(node, edge)
@@ -187,19 +190,31 @@ class _Applying:
 
     def arranged(self, node: Activity, way: MergeJoin | SortMergeJoin) -> dict[tuple[str, str], Any]:
         """The keys of a join in the order that rows come in: as they are written, Spark would sort for them again."""
+        ready = _ready_side(way, self.lines[node.id])
+        if ready is None or not node.physical.keys:
+            return {}
+        keys = _key_places(way, self.lines[node.id], ready)
+        if keys == sorted(keys):
+            return {}
+        return {(node.id, "keys"): [dict(node.physical.keys[key]) for key in keys]}
+
+    def brought_in_step(self, node: Activity, way: MergeJoin | SortMergeJoin) -> list[tuple[Edge, Layout]]:
+        """The side of a join that is sorted for the sake of the other one, which is in order already.
+
+        Left to itself, Spark may find that side divided in a way that serves it too, and divide the one in order anew.
+        """
         line = self.lines[node.id]
-        sides = zip(line.takes, (way.left, way.right), line.rows_in, strict=True)
-        ready = [
-            ([own.index(key.column) for key in order[: len(own)]], rows)
-            for order, own, rows in sides
-            if covers(order, own)
-        ]
-        if not ready or not node.physical.keys:
-            return {}
-        places, _ = max(ready, key=lambda side: side[1])
-        if places == sorted(places):
-            return {}
-        return {(node.id, "keys"): [dict(node.physical.keys[place]) for place in places]}
+        ready = _ready_side(way, line)
+        if ready is None or Step.SORT not in dict(line.steps):
+            return []
+        edges = self.graph.incoming[node.id]
+        place = self._place(edges[ready])
+        if place is None:
+            return []
+        other = 1 - ready
+        own = (way.left, way.right)[other]
+        order = ordered_by(*(own[key] for key in _key_places(way, line, ready)))
+        return [(edges[other], _layout(order, self.used(place)))]
 
     def way(self, id_: str) -> Implementation:
         activity = self.graph.activity(id_)
@@ -235,12 +250,16 @@ class _Applying:
             return id_ if self.kept_order(node) else None  # it is divided and sorted where it is stored
         incoming = self.graph.incoming[id_]
         line, way = self.lines[id_], self.way(id_)
-        places = [edge if edge in self.sorters else self._behind[edge.source] for edge in incoming]
+        places = [self._place(edge) for edge in incoming]
         for place, count in zip(places, _own_uses(way, line), strict=False):
             if place is not None and count is not None:
                 self._uses.setdefault(self._first(place), set()).add(count)
-        if isinstance(way, MergeJoin | SortMergeJoin) and in_step(line.takes[0], line.takes[1], way.left, way.right):
-            self._join(places[0], places[1])
+        if isinstance(way, MergeJoin | SortMergeJoin):
+            ready = _ready_side(way, line)
+            if in_step(line.takes[0], line.takes[1], way.left, way.right):
+                self._join(places[0], places[1])
+            elif ready is not None:
+                self._meet(places[ready])
         if not line.leaves:
             return None
         if isinstance(way, SortBased | Sorting) and any(step is Step.SORT for step, _ in line.steps):
@@ -248,6 +267,10 @@ class _Applying:
                 self._uses[id_] = {len(way.columns)}
             return id_
         return places[0]
+
+    def _place(self, edge: Edge) -> Place | None:
+        """Where the rows that come by an edge were divided."""
+        return edge if edge in self.sorters else self._behind[edge.source]
 
     def _join(self, one: Place | None, other: Place | None) -> None:
         """Two places are to be divided alike."""
@@ -257,7 +280,25 @@ class _Applying:
         if one != other:
             self._alike[other] = one
             self._uses.setdefault(one, set()).update(self._uses.pop(other, ()))
-        self._met.add(one)  # a place that is joined to another one is met there
+        self._meet(one)
+
+    def _meet(self, place: Place | None) -> None:
+        """Rows of a place meet others in step; a place that is divided like another one is met there."""
+        if place is not None:
+            self._met.add(self._first(place))
+
+
+def _ready_side(way: MergeJoin | SortMergeJoin, line: Line) -> int | None:
+    """The input of a join that stays in the order it comes in: of two, the one with more rows; None where none is."""
+    sides = zip(line.takes, (way.left, way.right), strict=True)
+    ready = [number for number, (order, own) in enumerate(sides) if covers(order, own)]
+    return max(ready, key=lambda number: line.rows_in[number], default=None)
+
+
+def _key_places(way: MergeJoin | SortMergeJoin, line: Line, ready: int) -> list[int]:
+    """Where the keys stand in the file, in the order that the rows of an input come in."""
+    own = (way.left, way.right)[ready]
+    return [own.index(key.column) for key in line.takes[ready][: len(own)]]
 
 
 def _own_uses(way: Implementation, line: Line) -> list[int | None]:

@@ -5,7 +5,7 @@ Physical design, sections 2 and 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
@@ -189,7 +189,8 @@ def graph_of(bound: Bound, rows: Rows, sortable: Callable[[str], bool] | None = 
             physical = _in_parts(physical, from_files)
             if from_files and all(isinstance(way, RowByRow | SortedFilter) for way in physical.implementations):
                 straight.add(id_)
-        same[id_] = physical.same
+        # Rows that are divided and sorted by one key of a join are not known to Spark to be so by the other one.
+        same[id_] = {} if on_spark else physical.same
         cost_us = None if physical.named else _cost_us(bound, id_, rows)
         nodes[id_] = Activity(id_, physical, rows.out(id_), cost_us, held=id_ in copied)
     return Graph(nodes, tuple(_edges(bound, rows, allowed)))
@@ -229,10 +230,10 @@ def _known(bound: Bound, id_: str, same: Mapping[str, Mapping[str, str]], spelli
         producers = bound.producers(id_, port.name)
         if producers:
             first[port.name] = producers[0]
-    columns: dict[str, Sequence[str] | None] = {}
+    columns: dict[str, Mapping[str, str] | None] = {}
     for port_name, producer in first.items():
         schema = bound.schemas.get(producer)
-        columns[port_name] = None if schema is None else [spelling(name) for name in schema]
+        columns[port_name] = None if schema is None else {spelling(name): kind for name, kind in schema.items()}
     return Known(
         {port: same[producer[0]] for port, producer in first.items()},
         columns,

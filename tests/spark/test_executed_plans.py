@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import engine.spark.launch as launching
 from engine.model.binding import Bound, bind
@@ -17,6 +19,7 @@ from engine.model.file import workflow_from
 from engine.model.physical import HashBased, HashJoin, NestedLoops, Step
 from engine.operators import catalogue
 from engine.plan.apply import applied
+from engine.plan.constraints import constraints
 from engine.plan.costs import MeasuredCosts
 from engine.plan.graph import Graph, graph_of, positions
 from engine.plan.planner import Ranking, only, rank
@@ -44,11 +47,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name, factor in (("r", 7919), ("s", 104729)):
             rows = f"SELECT (i * {factor} % 90)::INT AS a, (i % 13)::INT AS b, (i % 7)::INT AS c FROM range(900) t(i)"
             database.execute(f"COPY ({rows}) TO '{folder}/{name}.parquet' (FORMAT parquet)")
+        wide = f"SELECT a::BIGINT AS a, b, c FROM '{folder}/s.parquet'"
+        database.execute(f"COPY ({wide}) TO '{folder}/wide.parquet' (FORMAT parquet)")
     return folder
 
 
-def source(name: str) -> dict[str, Any]:
-    settings = {"path": f"${{data}}/{name}.parquet", "columns": COLUMNS}
+def source(name: str, **types: str) -> dict[str, Any]:
+    settings = {"path": f"${{data}}/{name}.parquet", "columns": {**COLUMNS, **types}}
     return {"operator": "parquet_source", "settings": settings, "hints": {"rows": 2_000_000}}
 
 
@@ -281,9 +286,66 @@ def test_what_spark_sorts_itself_meets_a_sorter_in_step(check, data, tmp_path, f
     assert found == expected
 
 
+@pytest.mark.parametrize(
+    ("first", "keys", "signature"),
+    [
+        (UNIQUE_A, ["a", "b"], "((R.x@SO)//(S.S!(a,b))).j@SMJ.T"),
+        (FALLING, ["b", "a"], "((R.x)//(S.S!(b,a))).j@SMJ.T"),
+        (COUNTED_AB, ["a", "b"], "((R.x)//(S.S!(b,a))).j@SMJ.T"),
+        (UNIQUE_AB, ["a", "b"], "((R.x@SO)//(S)).j@SMJ.T"),
+    ],
+    ids=["unique", "ranked", "in another order", "in order itself"],
+)
+def test_the_side_of_a_sort_merge_join_that_is_in_order_stays_as_it_is(check, data, tmp_path, first, keys, signature):
+    """Whatever Spark has divided the other side by before, which it could make do with."""
+    nodes = {"R": source("r"), "x": first, "S": source("s"), "j": join(*keys), "T": target("t")}
+    bound = drawn(nodes, ("R -> x", "x -> j.left", "S -> j.right", "j -> T"), data, tmp_path)
+    ranking = only(signature, graph_of(bound, rows_of(bound), on_spark=True), MeasuredCosts())
+    expected, found = check(bound, ranking, ranking.best)
+    assert found == expected
+
+
 def test_rows_that_are_known_elsewhere_are_found_in_step(agrees):
     exists = step("exists", keys=[{"main": "a", "reference": "a"}])
     agrees("((R.R!(a))//(S.S!(a))).x@MJ.y@SO.T", exists, group("a"), ports=("main", "reference"))
+
+
+def test_a_sorter_is_by_the_key_of_a_join_that_those_behind_it_name(check, data, tmp_path):
+    """To Spark, rows that are divided by one of two equal columns are not divided by the other one."""
+    by_other = step("join", keys=[{"left": "a", "right": "b"}], right_suffix="_2")
+    nodes = {"R": source("r"), "S": source("s"), "j": by_other, "V": target("v"), "g": group("b_2"), "T": target("t")}
+    edges = ("R -> j.left", "S -> j.right", "j -> V", "V -> g", "g -> T")
+    bound = drawn(nodes, edges, data, tmp_path)
+    graph = graph_of(bound, rows_of(bound), on_spark=True)
+    ranking = only("((R)//(S)).j@SMJ.V.V!(b_2).g@SO.T", graph, MeasuredCosts())
+    expected, found = check(bound, ranking, ranking.best)
+    assert found == expected == {"exchanges": 2, "sorts": 2}  # those of the join
+
+
+@pytest.mark.parametrize("operator", ["join", "lookup", "exists"])
+def test_keys_of_different_types_make_no_use_of_an_order(check, data, tmp_path, operator):
+    """Spark converts one of them, and its rows are then divided and sorted by no column that they have."""
+    keys = [{"left": "a"}] if operator == "join" else [{"main": "a", "reference": "a"}]
+    more = {"join": {"right_suffix": "_2"}, "lookup": {"take": [{"column": "b", "name": "d"}]}}.get(operator, {})
+    ports = ("left", "right") if operator == "join" else ("main", "reference")
+    nodes = {
+        "R": source("r"), "S": source("wide", a="bigint"), "u": UNIQUE_A, "j": step(operator, keys=keys, **more),
+        "T": target("t"),
+    }  # fmt: skip
+    edges = (f"R -> j.{ports[0]}", "S -> u", f"u -> j.{ports[1]}", "j.match -> T" if operator == "exists" else "j -> T")
+    graphs = []
+    for kind in ("bigint", "int"):
+        nodes["S"] = source("wide" if kind == "bigint" else "s", a=kind)
+        bound = drawn(nodes, edges, data, tmp_path)
+        graphs.append((bound, graph_of(bound, rows_of(bound), on_spark=True)))
+    (converted, of_two), (_, of_one) = graphs
+    assert [position.name for position in positions(of_two)] == ["S!"]  # for those that are to be unique
+    assert [position.name for position in positions(of_one)] == ["R!", "S!", "u_j"]
+    ranking = only("((R)//(S.u@SO)).j@SMJ.T", of_two, MeasuredCosts())
+    expected, found = check(converted, ranking, ranking.best)
+    assert expected["exchanges"] >= 3
+    assert found["exchanges"] <= expected["exchanges"]
+    assert found["sorts"] <= expected["sorts"]
 
 
 @pytest.mark.parametrize(
@@ -297,3 +359,99 @@ def test_behind_what_spark_forgets_an_order_at_a_sorter_is_credited_with_nothing
     graph = graph_of(bound, rows_of(bound), on_spark=True)
     assert [position.name for position in positions(graph)] == ["x_y"]
     assert all(line.takes == ((),) for plan in rank(graph, MeasuredCosts()).plans for line in plan.lines[:1])
+
+
+# ---------------------------------------------------------------- any workflow, any plan
+
+
+@st.composite
+def flows(draw: st.DrawFn) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """One or two lines of steps, perhaps joined, and a target; now and then a staging area between two steps."""
+    nodes: dict[str, Any] = {}
+    edges: list[str] = []
+
+    def some_of(columns: list[str]) -> list[str]:
+        return draw(st.permutations(columns))[: draw(st.integers(1, min(2, len(columns))))]
+
+    def line(name: str, most: int, columns: list[str]) -> tuple[str, list[str], list[str]]:
+        """Its last step, the columns that are left, and those that a figure must read: Spark would not make them."""
+        at = name
+        made: list[str] = []
+        last = draw(st.integers(1, most)) - 1
+        for number in range(last + 1):
+            id_ = f"{name.lower()}{number}"
+            some = some_of(columns)
+            match draw(st.sampled_from(["filter", "unique", "group", "window", "sequence", "staging"])):
+                case "unique":
+                    nodes[id_] = step("deduplicate", keys=some)
+                case "group":
+                    nodes[id_], columns = group(*some, of=tuple(made)), some
+                    made = []
+                case "window":
+                    order = [{"column": columns[0], "descending": draw(st.booleans())}]
+                    functions = [{"name": f"w{id_}", "function": "rank()"}]
+                    nodes[id_] = step("window", partition=some, order=order, functions=functions)
+                    made.append(f"w{id_}")
+                case "sequence":
+                    nodes[id_] = step("sequence", into=f"q{id_}", partition=some, order=[{"column": columns[-1]}])
+                    made.append(f"q{id_}")
+                case "staging" if 0 < number < last and nodes[at]["operator"] != "staging":
+                    nodes[id_] = step("staging")
+                case _:
+                    nodes[id_] = step("filter", condition=f"{some[0]} >= 0")
+            edges.append(f"{at} -> {id_}")
+            at = id_
+        return at, columns, made
+
+    nodes["R"] = source("r")
+    last, columns, made = line("R", 3, ["a", "b", "c"])
+    if draw(st.booleans()):
+        nodes["S"] = source("s")
+        other, others, more = line("S", 2, ["a", "b", "c"])
+        shared = [name for name in columns if name in others]
+        if shared:
+            nodes["j"] = join(*some_of(shared))
+            edges += [f"{last} -> j.left", f"{other} -> j.right"]
+            last = "j"
+            made += more
+        else:
+            nodes["U"] = target("u")
+            edges.append(f"{other} -> U")
+    if draw(st.booleans()):
+        nodes["g"] = group(*some_of(columns), of=tuple(made))
+        edges.append(f"{last} -> g")
+        last = "g"
+    nodes["T"] = target("t")
+    edges.append(f"{last} -> T")
+    return nodes, tuple(edges)
+
+
+@pytest.mark.slow
+@given(flow=flows(), chance=st.randoms(use_true_random=False))
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+def test_spark_never_does_more_than_a_plan_counts_and_gives_the_same_rows(check, data, tmp_path_factory, flow, chance):
+    """It may do less: groups that were hashed stay in their parts, of which the model makes nothing."""
+    out = tmp_path_factory.mktemp("random")
+    bound = drawn(*flow, data, out / "planned")
+    graph = graph_of(bound, rows_of(bound), on_spark=True)
+    bans = [("j", way) for way in ("HJ", "NL", "BJ")] if "j" in graph.nodes else []
+    ranking = rank(graph, MeasuredCosts(), constraints(bans=bans), 300)
+    expected, found = check(bound, ranking, chance.choice(ranking.plans))
+    assert found["exchanges"] <= expected["exchanges"]
+    assert found["sorts"] <= expected["sorts"]
+    check(drawn(*flow, data, out / "plain"), ranking, None)
+    assert rows_in(out / "planned") == rows_in(out / "plain")
+
+
+def rows_in(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """What the targets hold, in an order that does not mind how they were written."""
+    with duckdb.connect() as database:
+        return {
+            name.name: sorted(database.sql(f"SELECT * FROM read_parquet('{name}/*.parquet')").fetchall(), key=repr)
+            for name in sorted(folder.iterdir())
+            if name.is_dir()
+        }
