@@ -135,6 +135,12 @@ def head_width(header: QHeaderView, text: str) -> int:
     return QFontMetrics(font).horizontalAdvance(text) + HEAD_MARGIN
 
 
+def set_head_font(header: QHeaderView, font: QFont) -> None:
+    """Heads of this size. The program's style sheet paints them, and it does not look at the widget's own font."""
+    header.setFont(font)  # by which they are measured
+    header.setStyleSheet(f"QHeaderView::section {{ font-size: {font.pixelSize()}px; }}")
+
+
 def framed(widget: QWidget) -> QWidget:
     """A widget within another that keeps its room while the widget is hidden."""
     frame = QWidget()

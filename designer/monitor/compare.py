@@ -85,6 +85,7 @@ class CompareWindow(QMainWindow):
             columns.addLayout(self._column(player), 1)
         layout.addLayout(columns, 1)
         self.scrubber = Scrubber(self.conductor)
+        self.scrubber.set_scale(scale)
         layout.addWidget(self.scrubber)
         self.setCentralWidget(self.page)
         room = self.screen().availableSize()
@@ -228,7 +229,7 @@ class CompareWindow(QMainWindow):
         if changed and first is not None and first.recording is not None:
             shown = [queue for queue in first.recording.queues.names if queue in ranking[:SHOWN]]
             entries = [(first.colours.queue(queue), first.queue_text(queue)) for queue in shown]
-            more = [(theme().faint, first.queue_text(OTHERS))] if len(ranking) > SHOWN else []
+            more = [(first.queue_colour(OTHERS), first.queue_text(OTHERS))] if len(ranking) > SHOWN else []
             self.key.setText(key_text([*entries, *more], self.scale))
 
     # -- exporting

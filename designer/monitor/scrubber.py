@@ -225,11 +225,12 @@ class Scrubber(QWidget):
         player.ticked.connect(self._tell)
         player.changed.connect(self._tell)
         themes().changed.connect(self._restyle)
+        self.scale = 1.0
         self._restyle()
-        self.set_scale(1.0)
 
     def set_scale(self, scale: float) -> None:
         """The clock for a desk, or for the back row."""
+        self.scale = scale
         font = QFont(self.font())
         font.setPixelSize(round(13 * scale))
         self.clock.setFont(font)
@@ -260,6 +261,7 @@ class Scrubber(QWidget):
     def _restyle(self) -> None:
         for button in (self.back, self.backwards, self.play, self.on, self.live):
             button.setIcon(action_icon(button.property("icon_name")))
+        self.set_scale(self.scale)  # another style sheet forgets the fonts
         self._tell()
 
     def _tell(self) -> None:

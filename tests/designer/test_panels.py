@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QColor, QMouseEvent, QWheelEvent
+from PySide6.QtCore import QPoint, QPointF, QRect, Qt
+from PySide6.QtGui import QColor, QImage, QMouseEvent, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -23,6 +23,7 @@ from designer.monitor.panels.operators import OperatorsPanel
 from designer.monitor.panels.parallelism import ParallelismPanel
 from designer.monitor.panels.staleness import StalenessPanel
 from designer.monitor.player import Player
+from designer.monitor.scrubber import Scrubber
 from designer.monitor.still import Still
 from designer.monitor.units import bytes_text, count_text, seconds_text
 from engine.events import EventLog, QueueSpilled, SparkJob, SparkReady, TableStaleness
@@ -396,6 +397,82 @@ def test_every_panel_is_drawn_in_both_themes_and_for_the_back_row(player: Player
         assert light.pixelColor(5, 5).lightness() > 200
         assert dark.pixelColor(5, 5).lightness() < 80
         assert dark != large
+
+
+def letters_height(image: QImage) -> int:
+    """From the highest to the lowest pixel of the letters in a picture of one line, without the line below it."""
+    ground = image.pixelColor(1, 1)
+    rows = [
+        y
+        for y in range(image.height() - 2)
+        if any(image.pixelColor(x, y) != ground for x in range(2, image.width() - 2))
+    ]
+    return rows[-1] - rows[0] + 1
+
+
+@pytest.mark.parametrize("kind", [DecisionsPanel, JobsPanel])
+def test_the_heads_of_a_table_can_be_read_from_the_back_row(
+    player: Player, runs: dict[str, Path], kind: type[Panel]
+) -> None:
+    from designer.theme.theme import themes
+
+    before = themes().choice
+    panel = shown(kind, player, runs["mm"])
+    header = panel.table.horizontalHeader() if kind is DecisionsPanel else panel.list.header()
+    try:
+        themes().choose("dark")  # its style sheet is what paints them
+        tall = []
+        for scale in (1.0, PROJECTOR):
+            panel.set_scale(scale)
+            QApplication.processEvents()
+            tall.append(letters_height(header.grab(QRect(0, 0, header.sectionSize(0), header.height())).toImage()))
+    finally:
+        themes().choose(before)
+    assert tall[1] >= 1.4 * tall[0]
+
+
+def test_the_clock_of_the_timeline_stays_large_when_the_theme_changes(player: Player) -> None:
+    from designer.theme.theme import themes
+
+    before = themes().choice
+    scrubber = Scrubber(player)
+    scrubber.show()
+    try:
+        scrubber.set_scale(PROJECTOR)
+        large = scrubber.clock.fontMetrics().height()
+        themes().choose("dark" if before == "light" else "light")
+        QApplication.processEvents()
+        assert scrubber.clock.fontMetrics().height() == large
+    finally:
+        themes().choose(before)
+        scrubber.close()
+
+
+def test_the_queues_without_a_colour_of_their_own_look_like_no_other(player: Player, runs: dict[str, Path]) -> None:
+    from designer.theme.theme import themes
+
+    before = themes().choice
+    panel = shown(MemoryPanel, player, runs["mm"])
+    try:
+        for theme in ("light", "dark"):
+            themes().choose(theme)
+            others = panel.queue_colour(OTHERS)
+            for queue in panel.recording.queues.names:
+                own = panel.queue_colour(queue)
+                apart = np.abs(np.subtract(own.getRgb(), others.getRgb())).max()
+                assert apart >= 30, (theme, panel.queue_text(queue))
+    finally:
+        themes().choose(before)
+
+
+def test_what_a_panel_says_for_want_of_jobs_stands_in_the_middle(player: Player, runs: dict[str, Path]) -> None:
+    panel = JobsPanel(player)
+    panel.resize(900, 420)
+    panel.show()
+    player.open(runs["mm"])
+    player.wait_until_loaded()
+    assert panel.empty.pos().y() == panel.view.viewRect().center().y()
+    assert "No jobs of Spark" in panel.empty.toPlainText()
 
 
 def test_a_player_follows_until_somebody_scrubs_and_plays_both_ways(

@@ -63,12 +63,13 @@ def test_a_panel_shows_every_stage_and_every_decision(kind, elastic_run, qtbot):
         player.close()
 
 
-def test_a_run_that_does_not_scale_says_so(tmp_path, qtbot):
+@pytest.mark.parametrize("kind", [ScalingPanel, LimitsPanel])
+def test_a_run_that_does_not_scale_says_so_and_has_no_limit(tmp_path, qtbot, kind):
     (tmp_path / "events.jsonl").write_text(
         '{"event":"run-started","time":1.0,"run":"r","workflow":"w","file":null,"content_hash":"","policy":"rr","granularity":"fused","backend":"spark","master":null,"nodes":{},"edges":[],"units":{}}\n'
     )
     player = Player()
-    panel = ScalingPanel(player)
+    panel = kind(player)
     qtbot.addWidget(panel)
     panel.show()
     player.open(tmp_path / "events.jsonl")
@@ -76,6 +77,7 @@ def test_a_run_that_does_not_scale_says_so(tmp_path, qtbot):
         player.wait_until_loaded()
         player.tick()
         assert "does not scale" in panel.empty.toPlainText()
+        assert kind is ScalingPanel or not panel.limit.isVisible()
     finally:
         player.close()
 

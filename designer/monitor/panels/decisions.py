@@ -20,7 +20,7 @@ from designer.monitor.player import Player
 from designer.monitor.units import count_text
 from designer.text import tr
 from designer.theme.theme import theme
-from designer.widgets import FittedColumns, head_width
+from designer.widgets import FittedColumns, head_width, set_head_font
 from engine.recording import Decision, RunRecording
 
 WHY = {
@@ -252,7 +252,7 @@ class DecisionsPanel(Panel):
 
     def restyle(self) -> None:
         self.table.setFont(self.font_of(13))
-        self.table.horizontalHeader().setFont(self.font_of(12))
+        set_head_font(self.table.horizontalHeader(), self.font_of(12))
         self.table.verticalHeader().setDefaultSectionSize(round(25 * self.scale))
         self.columns.fit()
         self.candidates.update()

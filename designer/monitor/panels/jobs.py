@@ -13,7 +13,7 @@ from designer.monitor.player import Player
 from designer.monitor.plot import Drawn, TimePlot
 from designer.text import tr
 from designer.theme.theme import theme
-from designer.widgets import FittedColumns, head_width
+from designer.widgets import FittedColumns, head_width, set_head_font
 from engine.events import SparkJob
 from engine.recording import RunRecording
 from engine.recording.jobs import Job, JobSeries, tasks
@@ -121,7 +121,7 @@ class JobsPanel(TimePlot):
         super().restyle()
         if hasattr(self, "list"):
             self.list.setFont(self.font_of(13))
-            self.list.header().setFont(self.font_of(12))
+            set_head_font(self.list.header(), self.font_of(12))
             self.columns.fit()
         self.name_axis("left", tr("jobs at a time"))
         self._listed = ()
@@ -130,8 +130,8 @@ class JobsPanel(TimePlot):
         series = self.series
         series.read(recording)
         if not self.same(recording, len(series.lanes)):
-            self.say("" if series.jobs else tr("No jobs of Spark: simulated runs and Spark Connect tell of none"))
             self.view.setYRange(-0.6, max(len(series.lanes), 1) - 0.4, padding=0)
+            self.say("" if series.jobs else tr("No jobs of Spark: simulated runs and Spark Connect tell of none"))
             seen = [job for job in series.jobs if job.begin <= stop and (job.end is None or job.end >= start)]
             self.bars.show_jobs(seen, recording.end)
         at = self.player.at

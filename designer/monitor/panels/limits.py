@@ -28,8 +28,13 @@ class LimitsPanel(ScaledPlot):
         self.limit = pg.InfiniteLine(
             1.0, angle=0, label=tr("limit"), labelOpts={"position": 0.02, "anchors": [(0, 1), (0, 1)]}
         )
+        self.limit.hide()
         self.plot.addItem(self.limit, ignoreBounds=True)
         self.restyle()
+
+    def begin(self) -> None:
+        super().begin()
+        self.limit.hide()  # until the run turns out to be one that scales
 
     def restyle(self) -> None:
         super().restyle()
@@ -44,6 +49,7 @@ class LimitsPanel(ScaledPlot):
         return self.series.shares.get(stage, [])
 
     def draw_elastic(self, recording: Any, start: float, stop: float) -> None:
+        self.limit.show()
         top = self.draw_stages(start, stop, pg.PlotDataItem)
         self.set_top(min(max(top, 1.1), _MOST))
         place = max(self.series.place(self.player.at), 0)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFontMetrics
+from PySide6.QtGui import QColor, QFontMetrics
 from PySide6.QtWidgets import QComboBox
 
 from designer.monitor.area import Area
+from designer.monitor.colours import mixed
 from designer.monitor.panel import NORMAL
 from designer.monitor.player import Player
 from designer.monitor.plot import MARK, TimePlot
@@ -21,6 +22,7 @@ from engine.recording.series import MEASURES, Figures, Memory, figures, memory, 
 
 SHOWN = 7  # queues with a colour of their own, four for the back row; the others are one
 OTHERS = "others"
+OTHERS_PALE = 0.5  # of the ground in their colour
 NEAR = 3  # times what is drawn: up to there a budget is a line of the picture
 NOTE_MARGIN = 8  # pixels above and below the letters of a note
 STYLES = ("stacked", "lines", "total")
@@ -183,7 +185,6 @@ class MemoryPanel(TimePlot):
         return shown
 
     def _draw_queues(self, found: Memory, shown: dict[str, Any], style: str, dense: bool) -> None:
-        colors = theme()
         below = np.zeros(len(found.times))
         if style == "stacked":
             shown = shared(shown, found.total)
@@ -194,7 +195,7 @@ class MemoryPanel(TimePlot):
                 self.curves[name] = Area(antialias=True)
                 self.plot.addItem(self.curves[name], ignoreBounds=True)
             curve = self.curves[name]
-            color = colors.faint if name == OTHERS else self.colours.queue(name)
+            color = self.queue_colour(name)
             curve.setVisible(True)
             curve.opts["antialias"] = not dense
             if style == "stacked":
@@ -219,8 +220,11 @@ class MemoryPanel(TimePlot):
         self._named = named
         if not self.shows_key:
             return
-        faint = theme().faint
-        self.key_of(*((faint if name == OTHERS else self.colours.queue(name), self.queue_text(name)) for name in named))
+        self.key_of(*((self.queue_colour(name), self.queue_text(name)) for name in named))
+
+    def queue_colour(self, queue: str) -> QColor:
+        """A queue's colour; the others are paler than the grey that a node may have."""
+        return mixed(theme().faint, OTHERS_PALE) if queue == OTHERS else self.colours.queue(queue)
 
     def _draw_budget(self, recording: Any, measure: str, top: float) -> float:
         """What all packs may take, or all queues when they are full: a line, or a note where that is far above."""
