@@ -240,11 +240,18 @@ def line(spark, data, tmp_path_factory):
 
 
 def test_an_aggregate_sums_up_what_it_puts_aside(spark, data, line, tmp_path):
-    summary = run_line(spark, data, tmp_path, "--granularity", "operator", "--policy", "mc")
+    options = ("--granularity", "operator", "--policy", "mc", "--queue-packs", 8)
+    summary = run_line(spark, data, tmp_path, *options)
     assert parquet_rows(tmp_path / "out" / "sums") == line["sums"]
     events = list(LogReader(Path(summary["folder"]) / "events.jsonl"))
-    absorbed = [e for e in events if isinstance(e, UnitActivated) and (e.unit, e.step) == ("by_supplier", "absorb")]
-    assert absorbed[0].packs_in >= 4, "it absorbed before its producers ended"
+    turns = [event for event in events if isinstance(event, UnitActivated)]
+    absorbed = [event for event in turns if (event.unit, event.step) == ("by_supplier", "absorb")]
+    assert absorbed[0].packs_in >= 4
+    last = max(turns.index(event) for event in turns if event.unit == "dear")
+    assert turns.index(absorbed[0]) < last, "it absorbed before its producers ended"
+    (whole,) = (event for event in turns if (event.unit, event.step) == ("by_supplier", "whole"))
+    jobs = [event for event in events if isinstance(event, SparkJob) and event.unit == "by_supplier"]
+    assert events.index(jobs[0]) < events.index(turns[last]) < events.index(whole), "and summed up what it absorbed"
 
 
 @pytest.mark.slow

@@ -71,7 +71,13 @@ def conserved(file, summary, granularity):
     """Each node gives what it takes, less what it refused or filtered; each edge carries what its ends say."""
     bound = bind(load(file), catalogue())
     nodes = summary["nodes"]
+    one_way = {node for node, links in bound.outgoing.items() if len({link.source_port for link in links}) == 1}
+    for node, target in summary["targets"].items():
+        assert target["rows"] == nodes[node]["rows_in"] == len(parquet_rows(Path(target["path"]))), node
     for node, rows in nodes.items():
+        producers = [producer for producer, _ in bound.producers(node)]
+        if producers and one_way.issuperset(producers) and all(nodes[one]["count"] == "exact" for one in producers):
+            assert rows["rows_in"] == sum(nodes[one]["rows_out"] for one in producers), node
         if granularity == "operator":
             assert rows["count"] == "exact"
         operator = bound.operators[node]

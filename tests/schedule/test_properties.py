@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from typing import Any
 
@@ -45,6 +46,8 @@ class Watched(Simulation):
         for id_, queue in monitor.queues.items():
             if queue.capacity is not None:
                 assert queue.count <= queue.capacity + self.allowed[id_], "above its capacity, and nobody said so"
+                stated = (queue.capacity_bytes or math.inf) * (1 + self.allowed[id_] / queue.capacity)
+                assert queue.bytes <= stated or queue.count == 1, "more bytes than it may hold, and nobody said so"
         for unit in monitor.units.values():
             waiting = sum(queue.rows for queue in (*unit.inputs, *unit.references))
             passed = sum(queue.passed_rows for queue in (*unit.inputs, *unit.references))
