@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,33 +14,31 @@ from engine.model.binding import Bound, bind
 from engine.model.file import load, save
 from engine.model.workflow import Workflow
 from engine.operators import catalogue
-from engine.operators.streams import MICROS, Stream
-from engine.partition.tables import TablePlan, tables_of
-from engine.spark.stream_feeds import feed_of
-from engine.spark.stream_store import RecentRows, TableStore
-from engine.spark.stream_update import BULK_ROWS, Updater
 
 TABLES = 30
 FAST_S = 1.0
-FAST_ROWS_PER_S = 50.0
+FIRST_FAST_ROWS_PER_S, FIRST_SLOW_ROWS_PER_S = 1_000.0, 15_000.0  # to begin with
+LEAST_ROWS_PER_S = 50.0  # of the fast stream
 FAST_BOUND_S, SLOW_BOUND_S = 10.0, 3.0  # the second in periods
-HASHES = 40  # of each slow record, so that its cost is Spark's own work and not moving it
+USUAL, IMPORTANT = 1, 10  # priorities of section 4.4
+HASHES = 40  # of each record that is cleaned, so that its cost is Spark's own work and not moving it
 FAST_SHARE = 0.6  # of the load; the benchmark tells by simulation what other splits would give
-MOST_FAST = 22  # tables, so that the slow hierarchies have some as well
-WARM_ROUNDS, WARM_S, SETTLED = 10, 90.0, 0.95  # until Java is done compiling: rounds at a time, at most, no quicker
+FEWEST_FAST, MOST_FAST = 4, 22  # tables; the slow hierarchies have some as well
 FAST = ("fast",)
+NEAR = 0.06  # so near to what is wanted a try has to come, in all and by the share of the fast tables
 LEFT = 0.05  # of a slow period on all tracks: so much may be left undone at the end of a try
-BRACKET = 0.15  # a try comes no nearer than this share of the gap to one that was too little or too much
-BULKY = 1.5  # times the rows from which on Spark makes Java of an update: the first probe has so many
+FURTHEST = 3.0  # times the records of a try that the next one may have
+FLATTEST = 0.25  # of an update's time, at least, that grows with its records: guesses go no further
 
 
 @dataclass(frozen=True)
 class Load:
-    """How many tables are fast, how often the slow ones get data, and how much."""
+    """How many tables are fast, how often the slow ones get data, and how much both get."""
 
     fast_tables: int
     slow_s: float
     slow_rows_per_s: float
+    fast_rows_per_s: float = FIRST_FAST_ROWS_PER_S
 
     def period_s(self, table: str) -> float:
         """How often a table gets data."""
@@ -60,22 +57,27 @@ def is_fast(table: str) -> bool:
 
 
 def is_light(table: str) -> bool:
-    """Whether the updates of a table are nearly all overhead: not the slow base tables, whose records are hashed."""
+    """Whether an update of a table is short, and much of it overhead: not of the slow base tables."""
     return is_fast(table) or not table.endswith("_0")
 
 
 def described(load_: Load, folder: Path) -> Bound:
     """The warehouse as a workflow: in each hierarchy a base table, views over it, and views over the first view.
 
-    The slow hierarchies are those of a nightly load made often: the base table is cleaned at length, one view sums it
-    up, and the others are small and read that one. Two long jobs are due at once, twice a minute.
+    It puts together what sections 4.4 to 4.6 of the paper look at one by one. There are two classes of periods, with
+    priorities that are the inverse of the period (section 4.6), and in both classes some tables matter ten times as
+    much as others (section 4.4): here every other one, so that a base table, which nobody asks, matters less than the
+    first view over it. The slow hierarchies are those of a nightly load made often: the base table is cleaned at
+    length, one view sums it up, and the others are small and read that one. As dumps are made by the clock, two long
+    jobs are due at once, twice a minute; each takes several periods of the fast tables, as in sections 1.1 and 4.6.
     """
     nodes: dict[str, Any] = {}
     edges: list[dict[str, str]] = []
     for name, size in load_.sizes.items():
         fast = name in FAST
         period = FAST_S if fast else load_.slow_s
-        _hierarchy(nodes, edges, name, size, period, FAST_ROWS_PER_S if fast else load_.slow_rows_per_s, fast)
+        rate = load_.fast_rows_per_s if fast else load_.slow_rows_per_s
+        _hierarchy(nodes, edges, name, size, period, rate, fast)
     document = {
         "papilio": 1,
         "name": "stream-bench",
@@ -94,27 +96,31 @@ def described(load_: Load, folder: Path) -> Bound:
 def _hierarchy(
     nodes: dict[str, Any], edges: list[dict[str, str]], name: str, size: int, period: float, rate: float, fast: bool
 ) -> None:
-    weigh = {
-        "priority": round(30 / period, 3),  # so that all weigh the same at the end of their periods, as in section 4.6
-        "partition_s": 10 * period,
-        "staleness_bound_s": FAST_BOUND_S if fast else SLOW_BOUND_S * period,
-    }
+
+    def table(number: int, time_column: str) -> dict[str, Any]:
+        weight = IMPORTANT if number % 2 else USUAL
+        settings = {
+            "path": f"${{out}}/{name}_{number}",
+            "time_column": time_column,
+            "priority": round(weight * 30 / period, 3),
+            "partition_s": 10 * period,
+            "staleness_bound_s": FAST_BOUND_S if fast else SLOW_BOUND_S * period,
+        }
+        return {"operator": "stream_table", "settings": settings}
+
     columns = {"key": "CAST(id % 16 AS INT)", "value": "id % 1000"}
     nodes[f"{name}_stream"] = {
         "operator": "generator_stream",
         "settings": {"period_s": period, "rows_per_s": rate, "columns": columns},
     }
-    hard = "CAST(id AS STRING)"
-    for _ in range(0 if fast else HASHES):
-        hard = f"sha2({hard}, 256)"
     base = f"{name}_0"
-    nodes[f"{name}_clean"] = {"operator": "filter", "settings": {"condition": f"{hard} <> ''"}}
-    nodes[base] = {"operator": "stream_table", "settings": {"path": f"${{out}}/{base}", "time_column": "ts", **weigh}}
+    nodes[f"{name}_clean"] = {"operator": "filter", "settings": {"condition": _hashed("id", HASHES)}}
+    nodes[base] = table(0, "ts")
     edges += [{"from": f"{name}_stream", "to": f"{name}_clean"}, {"from": f"{name}_clean.match", "to": base}]
     for number in range(1, size):
         view, source = f"{name}_{number}", base if number <= (2 * size // 3 if fast else 1) else f"{name}_1"
         if source == base:
-            condition = f"CAST(id + {number} AS STRING) <> ''"
+            condition = _hashed(f"id + {number}", HASHES if fast else 0)
             nodes[f"{view}_part"] = {"operator": "filter", "settings": {"condition": condition}}
             nodes[f"{view}_view"] = {
                 "operator": "materialized_view",
@@ -132,114 +138,20 @@ def _hierarchy(
         else:
             nodes[f"{view}_part"] = {"operator": "filter", "settings": {"condition": f"key % 3 <> {number % 3}"}}
             chain = [source, f"{view}_part", view]
-        time_column = "bucket"
-        nodes[view] = {
-            "operator": "stream_table", "settings": {"path": f"${{out}}/{view}", "time_column": time_column, **weigh}
-        }  # fmt: skip
+        nodes[view] = table(number, "bucket")
         for one, other in pairwise(chain):
             edges.append({"from": f"{one}.match" if one.endswith("_part") else one, "to": other})
 
 
-# ---------------------------------------------------------------- what an update costs here and now
+def _hashed(value: str, times: int) -> str:
+    """A condition that holds for every record and takes some time."""
+    hard = f"CAST({value} AS STRING)"
+    for _ in range(times):
+        hard = f"sha2({hard}, 256)"
+    return f"{hard} <> ''"
 
 
-def warmed(folder: Path, spark: Any) -> float:
-    """Update small tables until that gets no quicker; how long one then takes. What is measured cold is too much."""
-    bound = described(Load(8, 30.0, 100.0), folder)
-    plans = {plan.name: plan for plan in tables_of(bound)}
-    probe = _Probe(bound, plans, spark)
-    fast = [name for name in plans if is_fast(name)]
-    ends, before, took = time.monotonic() + WARM_S, float("inf"), 0.0
-    while time.monotonic() < ends and took < SETTLED * before:
-        before, began = took or before, time.monotonic()
-        for _ in range(WARM_ROUNDS):
-            for name in fast:
-                probe.update(name)
-        took = (time.monotonic() - began) / (WARM_ROUNDS * len(fast))
-    probe.close()
-    return took
-
-
-def measured(load_: Load, folder: Path, spark: Any, fast_rounds: int = 12) -> dict[str, float]:
-    """E(P) of every table: seconds that an update with one period's data takes while another one runs beside it."""
-    bound = described(load_, folder)
-    plans = {plan.name: plan for plan in tables_of(bound)}
-    probe = _Probe(bound, plans, spark)
-    slow_done = threading.Event()
-    failed: list[BaseException] = []
-
-    def work(names: list[str], rounds: int, until: threading.Event | None) -> None:
-        try:
-            done = 0
-            while done < rounds or (until is not None and not until.is_set() and done < 20 * rounds):
-                done += 1
-                for name in names:
-                    probe.update(name)
-        except BaseException as error:
-            failed.append(error)
-        finally:
-            if until is None:
-                slow_done.set()
-
-    fast = [name for name in plans if is_fast(name)]
-    slow = [name for name in plans if name not in fast]
-    threads = [
-        threading.Thread(target=work, args=(fast, fast_rounds, slow_done)),
-        threading.Thread(target=work, args=(slow, 2, None)),
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    probe.close()
-    if failed:
-        raise failed[0]
-    # The first updates of a table pay for compiling it.
-    return {name: statistics.median(times[len(times) // 2 :]) for name, times in probe.seconds.items()}
-
-
-class _Probe:
-    """Updates tables one by one, in a time of its own, and writes down how long each update took."""
-
-    def __init__(self, bound: Bound, plans: Mapping[str, TablePlan], spark: Any) -> None:
-        recent, place = RecentRows(), bound.place()
-        self.plans = plans
-        self.stores = {
-            name: TableStore(place.path(plan.operator.path), plan.operator.time_column, plan.partition_us, recent)
-            for name, plan in plans.items()
-        }
-        self.updater = Updater(bound, plans, self.stores, spark, place)
-        self.updater.prepare()
-        self.begin = time.time()
-        self.clock = dict.fromkeys(plans, self.begin)
-        self.seconds: dict[str, list[float]] = {name: [] for name in plans}
-        self.feeds = {}
-        for name, plan in plans.items():
-            if plan.stream is not None:
-                stream = bound.operators[plan.stream]
-                assert isinstance(stream, Stream)
-                assert plan.stream_time is not None
-                schema = self.updater.arrow[plan.stream]
-                feed = feed_of(
-                    stream, place, self.stores[name], schema, plan.stream_time, self.begin, lambda text: None
-                )
-                self.feeds[name] = feed
-
-    def update(self, name: str) -> None:
-        plan = self.plans[name]
-        if plan.is_base:
-            self.clock[name] += plan.period_s or FAST_S
-            arrivals = self.feeds[name].poll(self.clock[name])
-        began = time.monotonic()
-        if plan.is_base:
-            self.updater.load(plan, self.feeds[name], arrivals, self.clock[name])
-        else:
-            self.updater.follow(plan, round((self.begin + 1e9) * MICROS))
-        self.seconds[name].append(time.monotonic() - began)
-
-    def close(self) -> None:
-        for store in self.stores.values():
-            store.close()
+# ---------------------------------------------------------------- what its updates ask for
 
 
 def utilization(load_: Load, costs: Mapping[str, float], tracks: int) -> tuple[float, float]:
@@ -254,41 +166,31 @@ def of_tables(load_: Load, costs: Mapping[str, float]) -> dict[str, float]:
     fast = statistics.median(cost for name, cost in costs.items() if is_fast(name))
     light = statistics.median(cost for name, cost in costs.items() if is_light(name) and not is_fast(name))
     tables = [f"{name}_{number}" for name, size in load_.sizes.items() for number in range(size)]
-    return {name: fast if is_fast(name) else light if is_light(name) else costs[name] for name in tables}
+    return {name: costs.get(name, fast if is_fast(name) else light) for name in tables}
 
 
-def at_rate(costs: Mapping[str, float], times: float) -> dict[str, float]:
-    """What updates cost with so many times the slow records."""
-    return {name: cost if is_light(name) else cost * times for name, cost in costs.items()}
+def scaled(costs: Mapping[str, float], fast: float, slow: float) -> dict[str, float]:
+    """What updates cost where those of the fast tables take so many times as long, and those of the heavy ones."""
+    return {
+        name: cost * fast if is_fast(name) else cost if is_light(name) else cost * slow for name, cost in costs.items()
+    }
 
 
-def fast_tables_for(share: float, update_s: float, wanted: float, tracks: int, most: int = MOST_FAST) -> int:
-    """How many fast tables ask for a share of the load, when an update of one takes so long."""
-    return max(4, min(most, round(share * wanted * tracks / (update_s / FAST_S))))
-
-
-def first_guess(
-    folder: Path, spark: Any, slow_s: float, wanted: float, tracks: int, say: Any
-) -> tuple[Load, dict[str, float]]:
-    """A load that may ask for the wanted share of the tracks, once Spark is warm, and what its updates cost."""
-    say(f"warm: an update with little data takes {1000 * warmed(folder / 'warm', spark):.0f} ms by itself")
-    # As many rows as the slow tables will have: fewer go another way through Spark, at another price.
-    probe = Load(8, slow_s, BULKY * BULK_ROWS / slow_s)
-    costs = measured(probe, folder / "probe", spark)
-    one = statistics.median(cost for name, cost in costs.items() if is_fast(name))
-    found = replace(probe, fast_tables=fast_tables_for(FAST_SHARE, one, wanted, tracks))
-    say(f"and {1000 * one:.0f} ms beside others: {found.fast_tables} of {TABLES} tables get data each second")
-    guessed = of_tables(found, costs)
-    rate = next_rate([Try(probe.slow_rows_per_s, *utilization(found, guessed, tracks))], wanted)
-    guessed = at_rate(guessed, rate / probe.slow_rows_per_s)
-    return replace(found, slow_rows_per_s=rate), guessed
+def first_guess(slow_s: float, wanted: float, tracks: int) -> tuple[Load, dict[str, float]]:
+    """The load to begin with, and what its updates would cost if it were right."""
+    load_ = Load(MOST_FAST, slow_s, FIRST_SLOW_ROWS_PER_S, FIRST_FAST_ROWS_PER_S)
+    tables = [f"{name}_{number}" for name, size in load_.sizes.items() for number in range(size)]
+    one = FAST_SHARE * wanted * tracks * FAST_S / MOST_FAST
+    heavy = (1 - FAST_SHARE) * wanted * tracks * slow_s / sum(not is_light(name) for name in tables)
+    return load_, {name: one if is_light(name) else heavy for name in tables}
 
 
 @dataclass(frozen=True)
 class Try:
     """What a short run asked of the tracks, as a share of what they can do, and what was left undone at its end."""
 
-    rate: float  # of the slow tables' records
+    fast_rate: float  # records a second
+    slow_rate: float
     fast: float
     slow: float
     left: float = 0.0  # work that should have been done, as a share of a slow period on all tracks
@@ -303,33 +205,43 @@ class Try:
         """Whether next to nothing was left. Work that piles up is merged and looks cheaper than it is."""
         return self.left <= LEFT
 
+    def fits(self, wanted: float) -> bool:
+        """Whether it asked for what was wanted, and the fast tables for about their share of it."""
+        near = abs(self.asked - wanted) <= NEAR and abs(self.fast / self.asked - FAST_SHARE) <= NEAR
+        return self.keeps_up and near
 
-def next_rate(tries: Sequence[Try], wanted: float) -> float:
-    """The rate to try next: on the line through the last two tries, between one that was too little and one too much.
 
-    A try that does not keep up is too much, whatever its updates seemed to cost.
+def next_load(load_: Load, tries: Sequence[Try], wanted: float) -> Load:
+    """The load to try next: other rates, and fewer fast tables where these ask for too much with hardly a record."""
+    last, aim = tries[-1], FAST_SHARE * wanted
+    fast, slow = next_rates(tries, wanted)
+    tables = load_.fast_tables
+    if last.fast_rate <= LEAST_ROWS_PER_S and last.fast > aim + NEAR:
+        tables = max(FEWEST_FAST, math.floor(tables * aim / last.fast))
+    return replace(load_, fast_tables=tables, fast_rows_per_s=fast, slow_rows_per_s=slow)
+
+
+def next_rates(tries: Sequence[Try], wanted: float) -> tuple[float, float]:
+    """The records a second of the fast and of the slow stream to try next, by the last two tries alone.
+
+    Earlier ones say little: updates get cheaper for minutes while Java compiles. A try that does not keep up is too
+    much, whatever its updates seemed to cost. Where the fast tables cannot ask for less, the slow ones have to.
     """
     last = tries[-1]
-    aim = max(wanted - last.fast, 0.1)
-    guess = last.rate * aim / last.slow
-    if len(tries) > 1 and tries[-2].rate != last.rate:
-        slope = (last.slow - tries[-2].slow) / (last.rate - tries[-2].rate)
-        if slope > 0 and all(one.keeps_up for one in tries[-2:]):
-            guess = last.rate + (aim - last.slow) / slope
+    aim = FAST_SHARE * wanted
+    grows = 1.0  # how much of what is asked grows with the records; of the slow tables, nearly all
+    if len(tries) > 1 and abs(tries[-2].fast_rate / last.fast_rate - 1) > NEAR:
+        slope = (last.fast - tries[-2].fast) / (last.fast_rate - tries[-2].fast_rate)
+        grows = min(max(slope * last.fast_rate / last.fast, FLATTEST), 1.0)
+    fast = max(_towards(last.fast_rate, last.fast, aim, grows), LEAST_ROWS_PER_S)
+    if last.fast_rate <= LEAST_ROWS_PER_S and last.fast > aim:
+        aim = last.fast
+    slow = _towards(last.slow_rate, last.slow, max(wanted - aim, 0.1), 1.0)
     if not last.keeps_up:
-        guess = min(guess, last.rate * (1 - min(last.left, 0.5) / 2))
-    guess = min(max(guess, last.rate / 4), last.rate * 4)
-    low = max((one.rate for one in tries if one.keeps_up and one.asked <= wanted), default=0.0)
-    high = min((one.rate for one in tries if not one.keeps_up or one.asked > wanted), default=float("inf"))
-    if low < high < float("inf") and low:
-        inside = BRACKET * (high - low)
-        return min(max(guess, low + inside), high - inside)
-    return guess
+        slow = min(slow, last.slow_rate * (1 - min(last.left, 0.5) / 2))
+    return round(fast), round(slow)
 
 
-def best_try(tries: Sequence[Try], wanted: float) -> int:
-    """Which of the tries to take: of those that keep up the one nearest to what is wanted, else the least of them."""
-    good = [number for number, one in enumerate(tries) if one.keeps_up]
-    if good:
-        return min(good, key=lambda number: abs(tries[number].asked - wanted))
-    return min(range(len(tries)), key=lambda number: tries[number].rate)
+def _towards(rate: float, asked: float, aim: float, grows: float) -> float:
+    """The rate at which tables may ask for their aim, where such a part of what they ask grows with it."""
+    return rate * min(max(1 + (aim / asked - 1) / grows, 1 / FURTHEST), FURTHEST)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.refresh.jobs import Job, Load
 from engine.refresh.scheduler import Scheduler
 from engine.refresh.simulator import Arrived, Cost, Observer
+
+FLAT = 0.05  # updates whose sizes differ by less than this share show no slope
 
 
 @dataclass(frozen=True)
@@ -80,21 +82,23 @@ class Seen:
                 fresh, since = upto, at
         return weighted / until_s, broken
 
-    def period_costs(self, period_s: Callable[[str], float], fast: Callable[[str], bool]) -> dict[str, float]:
-        """E(P) of every table that was updated by itself: what one period's data take, of jobs that were merged too.
+    def lines(self, light: Callable[[str], bool]) -> dict[str, Cost]:
+        """alpha and beta of every table that was updated by itself, by least squares over these updates.
 
-        A fast table's update takes about as long for one period's data as for some; a slow one's is nearly all data.
+        A table whose updates are not light had always about as much to load, and nearly all of it is data.
         """
-        found: dict[str, list[tuple[bool, float]]] = {}
+        found: dict[str, list[tuple[bool, float, float]]] = {}
         for job in self.jobs:
             if len(job.loads) == 1 and (span := job.loads[0].upto - job.loads[0].after) > 0:
-                name = job.loads[0].table
-                seconds = job.seconds if fast(name) else job.seconds * period_s(name) / span
-                found.setdefault(name, []).append((job.cold, seconds))
-        return {
-            name: statistics.fmean([seconds for cold, seconds in times if not cold] or [times[0][1]])
-            for name, times in found.items()
-        }
+                found.setdefault(job.loads[0].table, []).append((job.cold, span, job.seconds))
+        costs = {}
+        for name, jobs in found.items():
+            points = [(span, seconds) for cold, span, seconds in jobs if not cold] or [jobs[0][1:]]
+            if light(name):
+                costs[name] = line_through(points)
+            else:
+                costs[name] = Cost(0.0, sum(seconds for _, seconds in points) / sum(span for span, _ in points))
+        return costs
 
     def unloaded(self, until_s: float) -> set[str]:
         """The tables that do not hold all that had arrived for their base table when the run was to end."""
@@ -113,30 +117,26 @@ class Seen:
                     behind.add(name)
         return behind
 
-    def own_costs(self, before: Mapping[str, float], fast: Callable[[str], bool]) -> dict[str, Cost]:
-        """alpha and beta as the warehouse had learnt them at the end, so that its very jobs take as long in all.
+    def own_costs(self, before: Mapping[str, float], light: Callable[[str], bool]) -> dict[str, Cost]:
+        """alpha and beta of this run's own updates, so that its very jobs take as long in all.
 
-        It learns from jobs of one table and counts the latest most. So the fast tables' are scaled by one factor and
-        the slow ones' by another: then the jobs of the whole run, those for several tables with what they share,
-        would have taken as long by these costs as they did. A table that taught nothing costs what it did `before`.
+        They are those of jobs for one table. So the light tables' are scaled by one factor and the others' by another:
+        then the jobs of the whole run, those for several tables with what they share, would have taken as long by
+        these costs as they did. A table that was never updated by itself costs what it did `before`.
         """
-        learnt = self.scheduler.learnt()
-        costs = {
-            name: Cost(learnt[name].alpha_s, learnt[name].beta)
-            if name in learnt and learnt[name].observed
-            else Cost(before[name], 0.0)
-            for name in self.scheduler.tables
-        }
+        lines = self.lines(light)
+        costs = {name: lines.get(name) or Cost(before[name], 0.0) for name in self.scheduler.tables}
         spent: dict[bool, list[tuple[float, float]]] = {True: [], False: []}  # seconds, and by these costs
         for job in self.jobs:
             if not job.cold:
-                spent[fast(job.loads[0].table)].append((job.seconds, self._by(costs, job)))
+                spent[light(job.loads[0].table)].append((job.seconds, self._by(costs, job)))
         scale = {
             kind: sum(real for real, _ in jobs) / sum(reckoned for _, reckoned in jobs) if jobs else 1.0
             for kind, jobs in spent.items()
         }
         return {
-            name: Cost(cost.alpha_s * scale[fast(name)], cost.beta * scale[fast(name)]) for name, cost in costs.items()
+            name: Cost(cost.alpha_s * scale[light(name)], cost.beta * scale[light(name)])
+            for name, cost in costs.items()
         }
 
     def _by(self, costs: Mapping[str, Cost], job: Ran) -> float:
@@ -145,3 +145,15 @@ class Seen:
             return alone[0]
         scans = [self.scheduler.tables[load.table].scan.value * one for load, one in zip(job.loads, alone, strict=True)]
         return sum(alone) - sum(scans) + max(scans)
+
+
+def line_through(points: Sequence[tuple[float, float]]) -> Cost:
+    """E(n) = alpha + beta · n by least squares, neither of them negative; all alpha where n is always the same."""
+    mean_n = statistics.fmean(n for n, _ in points)
+    mean_e = statistics.fmean(seconds for _, seconds in points)
+    spread = sum((n - mean_n) ** 2 for n, _ in points)
+    if spread <= len(points) * (FLAT * mean_n) ** 2:
+        return Cost(mean_e, 0.0)
+    slope = sum((n - mean_n) * (seconds - mean_e) for n, seconds in points) / spread
+    beta = min(max(slope, 0.0), mean_e / mean_n)
+    return Cost(mean_e - beta * mean_n, beta)
