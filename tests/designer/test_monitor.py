@@ -187,6 +187,21 @@ def test_a_panel_pops_out_and_fills_the_screen(window: MainWindow, runs: dict[st
     assert window.docks["palette"].isVisible()
 
 
+@pytest.mark.parametrize("name", ["decisions", "jobs"])
+def test_a_table_keeps_its_size_for_the_back_row_in_a_window_of_its_own(
+    window: MainWindow, runs: dict[str, Path], name: str
+) -> None:
+    replayed(window, runs)
+    window.run("monitor.project")
+    panel = window.monitor.panels[name]
+    table = panel.table if name == "decisions" else panel.list
+    large = table.font().pixelSize()
+    assert large == round(13 * PROJECTOR)
+    window.monitor.pop_out(name)
+    QTest.qWait(50)
+    assert table.font().pixelSize() == large
+
+
 @pytest.mark.parametrize("size", [(1280, 800), (1920, 1080)])
 def test_a_run_fits_into_the_window_that_shows_it(
     window: MainWindow, runs: dict[str, Path], size: tuple[int, int]
