@@ -194,6 +194,8 @@ class Panel(QWidget):
             self.draw(recording)
 
     def showEvent(self, event: object) -> None:
+        if self.scale != NORMAL:
+            self.restyle()  # in a window of its own the style sheet forgets the fonts
         if self._stale:
             self._draw_if_seen()
 

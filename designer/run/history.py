@@ -133,14 +133,18 @@ class RunsPanel(QWidget):
             self._split.addWidget(self.trend)
             self._split.setSizes([900, 340])
             self._split.setStretchFactor(0, 1)
-            self.trend.setVisible(self.width() >= TREND_FROM)
+            self._show_trend()
         if not self._read:
             self.refresh()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._show_trend()
+
+    def _show_trend(self) -> None:
+        """Where there is room for it, and a run in it."""
         if self.trend is not None:
-            self.trend.setVisible(self.width() >= TREND_FROM)
+            self.trend.setVisible(self.width() >= TREND_FROM and bool(self.trend.runs))
 
     def refresh(self) -> None:
         """Read the store, where somebody looks."""
@@ -213,6 +217,7 @@ class RunsPanel(QWidget):
         self._workflow = name
         if self.trend is not None:
             self.trend.show_runs(name, [record for record, _ in self.records.values() if record.workflow == name])
+            self._show_trend()
 
     def replay(self) -> None:
         """See the selected run again, or watch it if it is under way."""

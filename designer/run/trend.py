@@ -8,7 +8,7 @@ from designer.text import tr
 from designer.theme.theme import theme, themes
 from engine.store import RunRecord
 
-KEY_LINE = 21  # pixels of the key for each policy
+KEY_TOP, MARK = 4, 8  # pixels above the key, and of a mark
 
 
 class Trend(pg.PlotWidget):
@@ -24,6 +24,7 @@ class Trend(pg.PlotWidget):
         self.hideButtons()
         self.runs: list[RunRecord] = []
         self._name = ""
+        self.getViewBox().sigResized.connect(self._fit)
         themes().changed.connect(self._draw)
         self._draw()
 
@@ -33,11 +34,6 @@ class Trend(pg.PlotWidget):
         ended = [run for run in runs if run.seconds is not None and run.status in ("done", "simulated")]
         self.runs = sorted(ended, key=lambda run: run.started)
         self._draw()
-
-    def resizeEvent(self, event: object) -> None:
-        super().resizeEvent(event)
-        if hasattr(self, "runs"):  # Qt resizes it while it is made
-            self._draw()
 
     def _draw(self) -> None:
         colors = theme()
@@ -53,7 +49,7 @@ class Trend(pg.PlotWidget):
         item.setLabel("bottom", tr("run, oldest first"), color=colors.muted.name())
         item.setTitle(self._name or None, color=colors.text.name(), size="9pt")
         if item.legend is None:
-            item.addLegend(offset=(-4, 4), labelTextSize="8pt")
+            item.addLegend(offset=(-4, KEY_TOP), labelTextSize="8pt")
         item.legend.setLabelTextColor(colors.muted)
         item.legend.clear()
         item.getAxis("bottom").setTickSpacing(max(1, len(self.runs) // 8), 1)
@@ -72,10 +68,18 @@ class Trend(pg.PlotWidget):
                 symbol=self.SYMBOLS[number % len(self.SYMBOLS)],
                 symbolBrush=color,
                 symbolPen=None,
-                symbolSize=8,
+                symbolSize=MARK,
                 name=kind,
             )
+        self._fit()
+
+    def _fit(self) -> None:
+        """Room for all marks below the key: none stands behind it."""
         top = max((run.seconds or 0.0 for run in self.runs), default=1.0) or 1.0
-        key = min((KEY_LINE * -(-len(kinds) // 2) + 10) / max(item.getViewBox().height(), 1), 0.65)
-        item.setYRange(0, top * 1.05 / (1 - key), padding=0)  # no mark stands behind the key
+        item = self.getPlotItem()
+        if item.legend is None:  # Qt resizes it while it is made
+            return
+        taken = KEY_TOP + item.legend.boundingRect().height() + MARK
+        key = min(taken / max(item.getViewBox().height(), 1), 0.75)
+        item.setYRange(0, top * 1.05 / (1 - key), padding=0)
         item.setXRange(0.5, max(2, len(self.runs)) + 0.5, padding=0)

@@ -23,10 +23,12 @@ from designer.monitor.panel import PROJECTOR
 from designer.monitor.scrubber import speed_of
 from designer.monitor.units import bytes_text
 from designer.session.settings import Settings
+from designer.theme.theme import theme
 from designer.window.window import MainWindow
 from engine.control import RunControl, driven
 from engine.events import TableStaleness, UnitFailed
 from engine.recording import NodeState, QueueState, State
+from engine.recording.bottleneck import bottleneck
 from tests.designer.conftest import logged
 
 
@@ -185,6 +187,21 @@ def test_a_panel_pops_out_and_fills_the_screen(window: MainWindow, runs: dict[st
     assert not window.docks["palette"].isVisible()
     window.run("monitor.room")
     assert window.docks["palette"].isVisible()
+
+
+@pytest.mark.parametrize("name", ["decisions", "jobs"])
+def test_a_table_keeps_its_size_for_the_back_row_in_a_window_of_its_own(
+    window: MainWindow, runs: dict[str, Path], name: str
+) -> None:
+    replayed(window, runs)
+    window.run("monitor.project")
+    panel = window.monitor.panels[name]
+    table = panel.table if name == "decisions" else panel.list
+    large = table.font().pixelSize()
+    assert large == round(13 * PROJECTOR)
+    window.monitor.pop_out(name)
+    QTest.qWait(50)
+    assert table.font().pixelSize() == large
 
 
 @pytest.mark.parametrize("size", [(1280, 800), (1920, 1080)])
@@ -460,6 +477,40 @@ def test_a_node_is_painted_in_the_colour_of_its_state(window: MainWindow, runs: 
     badge = view.mapFromScene(item.mapToScene(QPointF(NODE_WIDTH - 34 - 5, 1)))
     assert picture.pixelColor(badge).name() == state_colour(state).name()
     assert len({state_colour(one).name() for one in State}) == len(State)
+
+
+def test_the_bottleneck_is_outlined_and_said_to_be_one(window: MainWindow, runs: dict[str, Path]) -> None:
+    view = replayed(window, runs)
+    overlay, player = window.monitor.overlay, window.monitor.player
+    assert overlay is not None
+    assert player is not None
+    player.seek(player.end * 0.4)
+    player.draw_all()
+    recording = player.recording
+    assert recording is not None
+    assert recording.started is not None
+    unit = bottleneck(recording, recording.state(player.at))
+    assert unit is not None
+    assert overlay.narrow == recording.started.units[unit]["nodes"][-1]
+    item = view.canvas.nodes[overlay.narrow]
+    view.zoom_to(1.0)
+    view.centerOn(item.frame().center())
+
+    def far_from_its_colour() -> list[int]:
+        """How far each point of the node's lower edge is from the colour of a bottleneck."""
+        view.canvas.update()
+        QApplication.processEvents()
+        picture, wanted = view.viewport().grab().toImage(), theme().body.getRgb()
+        edge = [view.mapFromScene(item.mapToScene(QPointF(x, item.height))) for x in range(40, int(NODE_WIDTH) - 40)]
+        found = [picture.pixelColor(point).getRgb() for point in edge]
+        return [max(abs(one - other) for one, other in zip(color, wanted, strict=True)) for color in found]
+
+    outlined = far_from_its_colour()
+    assert "the bottleneck" in overlay.tell(Hit("node", item))
+    overlay.narrow = None
+    plain = far_from_its_colour()
+    assert "the bottleneck" not in overlay.tell(Hit("node", item))
+    assert sum(after < before - 40 for before, after in zip(plain, outlined, strict=True)) > len(plain) / 2
 
 
 def test_a_step_of_the_run_paints_the_marks_that_change_and_no_node(

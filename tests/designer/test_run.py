@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QToolButton
 
@@ -26,7 +26,7 @@ from engine.model.file import load
 from engine.model.workflow import Workflow
 from engine.request import RunRequest
 from engine.store import MetadataStore
-from tests.designer.conftest import opened
+from tests.designer.conftest import logged, opened
 from tests.designer.examples import FIG1, small
 from tests.designer.test_preview import until
 from tests.test_control import Running
@@ -170,6 +170,43 @@ def test_a_run_is_paused_stepped_resumed_and_is_in_the_list_of_runs(fig1: MainWi
     assert heard[-1] == (panel.log_of(record.run), window.editor)
     panel._selected()
     assert not panel.resume_button.isEnabled()
+
+
+def test_any_two_past_runs_are_compared_and_the_trend_has_their_seconds(
+    window: MainWindow, runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.resize(1600, 960)
+    window.show_dock("runs")
+    panel = window.driver.history
+    until(lambda: panel.trend is not None and "No runs yet" in panel.hint.text(), 20)
+    assert panel.trend is not None
+    assert not panel.trend.isVisible(), "of no runs there is no trend"
+    monkeypatch.setenv("PAPILIO_STORE", str(runs["rr"].parent.parent / "store.db"))
+    panel.refresh()
+    until(lambda: len(panel.records) == 3, 20)
+    panel.show_workflow(next(iter(panel.records.values()))[0].workflow)
+    QTest.qWait(50)
+    ended = {policy: logged(log, "run-finished")[0]["seconds"] for policy, log in runs.items()}
+    drawn = {curve.name().partition(",")[0]: curve.getData() for curve in panel.trend.getPlotItem().listDataItems()}
+    assert {policy: ys.tolist() for policy, (_, ys) in drawn.items()} == {
+        policy: [pytest.approx(seconds, abs=0.01)] for policy, seconds in ended.items()
+    }
+    assert [float(drawn[policy][0][0]) for policy in runs] == [1, 2, 3]
+    key = panel.trend.getPlotItem().legend
+    below = key.mapRectToScene(key.boundingRect()).bottom()
+    for xs, ys in drawn.values():
+        mark = panel.trend.getViewBox().mapViewToScene(QPointF(float(xs[0]), float(ys[0])))
+        assert mark.y() - 4 >= below, "no mark stands behind the key"
+    asked: list[list[str]] = []
+    window.runs.compare_asked.disconnect()
+    window.runs.compare_asked.connect(lambda logs, _: asked.append(logs))
+    assert not panel.compare_button.isEnabled()
+    for at in (0, 2):
+        item = panel.tree.topLevelItem(at)
+        assert item is not None
+        item.setSelected(True)
+    panel.compare_button.click()
+    assert sorted(asked[0]) == sorted(str(runs[policy]) for policy in ("rr", "mm"))
 
 
 @pytest.mark.slow
