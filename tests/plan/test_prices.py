@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from importlib import resources
 
-from engine.experiments.bench_plan_steps import COMMAND
+import pytest
+
+from engine.experiments.bench_plan_steps import COMMAND, _prices
 from engine.model.physical import Step
 from engine.plan.costs import NOT_IN_PAPER, MeasuredCosts, PaperCosts, cost_model, shipped_prices, units
 from engine.store.prices import keep_prices, read_prices
@@ -50,3 +53,22 @@ def test_kept_prices_are_read_with_and_without_what_is_known_of_them(tmp_path):
     assert read_prices(file) == {"scan": 2.0}
     file.write_text('{"sort": 1}', encoding="utf-8")
     assert read_prices(file) == {"sort": 1}
+
+
+def test_the_prices_of_steps_add_up_to_the_queries_that_they_were_taken_from():
+    seconds = {
+        "read": 1.0, "filter": 1.5, "sort": 4.0, "read parts": 0.8, "sort inside parts": 1.6, "few groups": 2.0,
+        "many groups": 6.0, "many groups, each in one part": 3.0, "many groups in order": 2.5, "nested loops": 9.0,
+        "merge join in order": 2.0, "hash join": 8.0, "sort-merge join": 9.0, "store and read": 5.0,
+    }  # fmt: skip
+    rows, joined, groups, single = 1_000, 2_000, 400, 700
+    price = {step: us / 1_000_000 for step, us in _prices(seconds, rows, joined, groups, single).items()}
+    compared = rows * math.log2(rows)
+    hashed = rows * price[Step.GROUP] + groups * price[Step.FORM]
+    assert hashed == pytest.approx(3.0)
+    assert hashed + single * price[Step.GATHER] == pytest.approx(6.0)
+    assert compared * price[Step.SORT] + rows * price[Step.EMIT] == pytest.approx(4.0)
+    assert compared * price[Step.REORDER] == pytest.approx(0.8)
+    assert 2 * rows * price[Step.HASH] + joined * price[Step.EMIT] == pytest.approx(8.0)
+    # Two sides are read in any order and sorted, which takes 4 s each; the join itself took 0.4 s beyond reading.
+    assert 2 * (compared * price[Step.SORT] + rows * price[Step.MERGE]) == pytest.approx(2 * 4.0 + 0.4)

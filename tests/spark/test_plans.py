@@ -226,6 +226,42 @@ def test_a_descending_sorter_serves_the_filter_and_the_groups_behind_it(run, dat
     assert "SortAggregate" in planned
 
 
+@pytest.mark.parametrize(
+    ("signature", "operator", "others"),
+    [
+        ("((R)//(S)).x@BJ.T", "BroadcastHashJoin", "Exchange hashpartitioning"),
+        ("((R)//(S)).x@HJ.T", "ShuffledHashJoin", "SortMergeJoin"),
+        ("((R)//(S)).x@SMJ.T", "SortMergeJoin", "HashJoin"),
+        ("((R)//(S)).x@NL.T", "CartesianProduct", "SortMergeJoin"),
+        ("R.R!(A).x@SO.T", "SortAggregate", "HashAggregate"),
+        ("R.R!(A).x@HB.T", "HashAggregate", "SortAggregate"),
+    ],
+)
+def test_an_activity_is_carried_out_as_the_signature_says(run, data, executed, tmp_path, signature, operator, others):
+    def source(name: str) -> dict[str, Any]:
+        columns = {"A": "int", "B": "int", "C": "int"}
+        settings = {"path": f"${{data}}/{name}.parquet", "columns": columns}
+        return {"operator": "parquet_source", "settings": settings, "hints": {"rows": 2_000}}
+
+    total = {"group": ["A"], "aggregates": [{"name": "n", "expression": "sum(B)"}]}
+    nodes: dict[str, Any] = {"R": source("r"), "x": {"operator": "aggregate", "settings": total}}
+    edges = [("R", "x"), ("x", "T")]
+    if "S" in signature.split(".x@")[0]:
+        joined = {"keys": [{"left": "A"}], "right_suffix": "_2"}
+        nodes |= {"S": source("s"), "x": {"operator": "join", "settings": joined}}
+        edges = [("R", "x.left"), ("S", "x.right"), ("x", "T")]
+    nodes["T"] = {"operator": "parquet_target", "settings": {"path": "${out}/t"}}
+    document = {
+        "papilio": 1, "name": "as_said", "roots": {"data": str(data), "out": str(tmp_path)},
+        "nodes": nodes, "edges": [{"from": one, "to": other} for one, other in edges],
+    }  # fmt: skip
+    bound = bind(workflow_from(document, "as_said"), catalogue())
+    bound.raise_errors()
+    run(bound, signature)
+    assert operator in executed["T"]
+    assert others not in executed["T"].replace(operator, "")
+
+
 def _scanned(frame: Any) -> int:
     """The rows that leave the scan, before the filter looks at each."""
     frame.collect()

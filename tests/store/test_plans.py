@@ -7,8 +7,10 @@ import pytest
 from engine.errors import BadInput
 from engine.model.binding import bind
 from engine.model.file import load
+from engine.model.physical import Step
 from engine.model.workflow import Hints, Planning
 from engine.operators import catalogue
+from engine.plan.costs import ROW_BYTES, WIDER_BYTE
 from engine.store import MetadataStore
 from engine.store.plans import plan_for_run, remember_plan
 from engine.store.prices import keep_prices
@@ -111,12 +113,23 @@ def test_a_sorter_whose_rows_would_go_to_few_parts_is_not_taken(tmp_path):
 
 @pytest.fixture
 def prices(tmp_path, monkeypatch):
-    """Prices of this machine, so that choices do not depend on those that are shipped."""
+    """Prices of this machine, all of them, so that choices do not depend on those that are shipped."""
     monkeypatch.setenv("PAPILIO_HOME", str(tmp_path / "home"))
-    keep_prices({"scan": 0.2, "sort": 0.03, "group": 0.4, "form": 0.5, "gather": 1.2, "close": 0.5, "hash": 0.7})
+    given = {
+        "scan": 0.2, "sort": 0.03, "group": 0.4, "form": 0.5, "gather": 1.2, "close": 0.5, "hash": 0.7,
+        "reorder": 0.005, "merge": 0.3, "emit": 0.25, "give": 0.25, "pair": 0.003, "store": 0.6,
+        "row_bytes": 32, "wider_byte": 0.008,
+    }  # fmt: skip
+    assert set(given) == {*map(str, Step), ROW_BYTES, WIDER_BYTE}
+    keep_prices(given)
 
 
-def test_a_view_is_not_sorted_for_its_own_sake_however_fine_it_is(prices, tmp_path):
+@pytest.mark.parametrize("shipped", [False, True], ids=["prices of this machine", "those that are shipped"])
+def test_a_view_is_not_sorted_for_its_own_sake_however_fine_it_is(shipped, request, monkeypatch, tmp_path):
+    if shipped:
+        monkeypatch.setenv("PAPILIO_HOME", str(tmp_path / "nothing kept"))
+    else:
+        request.getfixturevalue("prices")
     bound = bound_of(
         {
             "s": source(100_000),
