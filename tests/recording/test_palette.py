@@ -26,7 +26,7 @@ SIGHTS = {
 TO_XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
 )
-GROUNDS = {False: "#ffffff", True: "#171b21"}
+GROUNDS = {False: "#ffffff", True: "#171a1f"}
 APART = 12.0  # in CIE Lab, where 2.3 can just be told apart side by side
 
 
