@@ -217,20 +217,20 @@ class CompareWindow(QMainWindow):
             for queue, size in largest(recording).items():
                 most[queue] = max(size, most.get(queue, 0.0))
         ranking = sorted(most, key=lambda queue: -most[queue])
-        changed = False
         for panel in self.memory:
             measure = panel.measure.currentData()
             top = max((getattr(one, f"max_{measure}") for one in found.figures), default=0.0)
             if (panel.least_top, panel.ranking) != (top, ranking):
                 panel.least_top, panel.ranking = top, ranking
                 panel.draw_again()
-                changed = True
         first = self.memory[0] if self.memory else None
-        if changed and first is not None and first.recording is not None:
+        if first is not None and first.recording is not None:
             shown = [queue for queue in first.recording.queues.names if queue in ranking[:SHOWN]]
             entries = [(first.colours.queue(queue), first.queue_text(queue)) for queue in shown]
             more = [(first.queue_colour(OTHERS), first.queue_text(OTHERS))] if len(ranking) > SHOWN else []
-            self.key.setText(key_text([*entries, *more], self.scale))
+            key = key_text([*entries, *more], self.scale)
+            if key != self.key.text():
+                self.key.setText(key)
 
     # -- exporting
 

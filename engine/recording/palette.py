@@ -7,9 +7,9 @@ from functools import lru_cache
 
 # On a light and on a dark ground: blue, orange, green, vermilion, purple, sky, olive, slate, wine, indigo.
 _PAIRS = (
-    ("#0072b2", "#4aa3e8"), ("#d98c00", "#f2b134"), ("#009e73", "#2fc79a"), ("#d55e00", "#ff8a4c"),
-    ("#b5508f", "#e39bc8"), ("#4ba3d8", "#9bd3f5"), ("#8a7a00", "#d9cb52"), ("#5d6b7e", "#a9b4c4"),
-    ("#882255", "#d2699a"), ("#5b4db5", "#a093f5"),
+    ("#0a71b0", "#4ba2e7"), ("#d98c00", "#f3b136"), ("#0d9a70", "#2dc79b"), ("#ef6737", "#ff8a4c"),
+    ("#c15d9d", "#d498cf"), ("#4ca3d7", "#a0d6f9"), ("#8a7900", "#e7d763"), ("#5d697d", "#b5b9c1"),
+    ("#892156", "#d36a9b"), ("#5b4db6", "#7f88f5"),
 )  # fmt: skip
 _ROUNDS = (0.0, 0.4, 0.62)  # how much of the ground is in a colour of the first, second and third round
 WHITE = "#ffffff"

@@ -20,10 +20,11 @@ from designer.monitor.colours import level_colour
 from designer.monitor.compare import CompareWindow
 from designer.monitor.overlay import NodeMark, fitting, legible, node_texts, state_colour
 from designer.monitor.panel import PROJECTOR
+from designer.monitor.panels.memory import OTHERS
 from designer.monitor.scrubber import speed_of
 from designer.monitor.units import bytes_text
 from designer.session.settings import Settings
-from designer.theme.theme import theme
+from designer.theme.theme import theme, themes
 from designer.window.window import MainWindow
 from engine.control import RunControl, driven
 from engine.events import TableStaleness, UnitFailed
@@ -314,6 +315,29 @@ def complaints(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> list[tupl
     told: list[tuple[str, str]] = []
     monkeypatch.setattr(window, "complain", lambda title, text: told.append((title, text)))
     return told
+
+
+def test_a_comparison_takes_another_theme_and_is_large_for_the_back_row(
+    qapp: QApplication, runs: dict[str, Path]
+) -> None:
+    before = themes().choice
+    shown = CompareWindow([runs["rr"], runs["mm"]], PROJECTOR)
+    try:
+        shown.show()
+        for player in shown.players:
+            player.wait_until_loaded()
+        for name in ("dark", "light"):
+            themes().choose(name)
+            shown.conductor.redraw()
+            QApplication.processEvents()
+            key = shown.key.text()
+            assert f"color:{theme().text.name()}" in key
+            assert f"color:{shown.memory[0].queue_colour(OTHERS).name()}" in key
+            assert shown.scrubber.clock.font().pixelSize() == round(13 * PROJECTOR)
+            assert shown.table.font().pixelSize() == round(14 * PROJECTOR)
+    finally:
+        themes().choose(before)
+        shown.close()
 
 
 def test_a_log_that_breaks_off_is_replayed_and_said_so_unless_its_run_goes_on(
