@@ -73,6 +73,7 @@ class _Daemon:
     process: subprocess.Popen[bytes]
     log: Path
     port: int = 0
+    registered: bool = False
 
     def said(self) -> str:
         """Everything it wrote so far."""
@@ -166,7 +167,7 @@ class StandaloneCluster:
                 memory_mb=int(alive[daemon.port]["memory"]),
                 memory_used_mb=int(alive[daemon.port]["memoryused"]),
             )
-            for daemon in self._daemons.values()
+            for daemon in list(self._daemons.values())  # another thread may start or forget one meanwhile
             if daemon.port in alive
         ]
 
@@ -194,13 +195,13 @@ class StandaloneCluster:
         )
 
     def forget_dead(self) -> list[str]:
-        """The workers that ended without being asked to, since the last time this was asked."""
-        dead = [
-            name for name, daemon in self._daemons.items() if name != "master" and daemon.process.poll() is not None
-        ]
-        for name in dead:
-            del self._daemons[name]
-        return dead
+        """The workers that ended without being asked to, since the last time this was asked.
+
+        One that never began is told by whoever started it.
+        """
+        workers = [daemon for daemon in list(self._daemons.values()) if daemon.registered]
+        dead = [daemon.name for daemon in workers if daemon.process.poll() is not None]
+        return [name for name in dead if self._daemons.pop(name, None) is not None]
 
     def _daemon_properties(self) -> str:
         assert self._folder is not None
@@ -260,6 +261,7 @@ class StandaloneCluster:
         assert match is not None
         daemon.port = int(match[1])
         self._await(lambda: daemon.name in {worker.id for worker in self.workers()}, daemon, "register")
+        daemon.registered = True
 
     def _await(self, holds: Callable[[], bool], daemon: _Daemon, wanted: str) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S

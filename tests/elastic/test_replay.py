@@ -174,6 +174,7 @@ def test_a_run_that_lost_rows_fails_and_one_that_filtered_them_does_not(
     run.spark = SimpleNamespace(read=SimpleNamespace(schema=lambda schema: SimpleNamespace(parquet=lambda file: file)))
     run._schema, run.scaler, run.most_workers = None, SimpleNamespace(nodes=dict), 1
     run.taken_rows, run.transformed_rows = taken, transformed
+    run._rebalanced, run._unreachable = [], set()
     replay = Replay(tmp_path / "rows.parquet", store, pack_rows=4)
     store.release([pack for pack, _ in replay.take(10)])
     if reason is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 import subprocess
 import unittest.mock
@@ -16,9 +17,9 @@ import duckdb
 import psutil
 import pytest
 
-from engine.errors import BadInput
+from engine.errors import BadInput, EnvironmentProblem
 from engine.spark.archive import archive_path
-from engine.spark.cluster import StandaloneCluster
+from engine.spark.cluster import START_TIMEOUT_S, StandaloneCluster
 from engine.spark.java import find_java
 from engine.spark.session import SparkSettings
 from tests.end_to_end.helpers import answer, papilio, parquet_rows, write
@@ -76,7 +77,7 @@ print(json.dumps({"before": list(before.values()), "after": list(after.values())
 UNTIL_KILLED = """
 import json, time
 import psutil
-from engine.spark.cluster import StandaloneCluster
+from engine.spark.cluster import START_TIMEOUT_S, StandaloneCluster
 with StandaloneCluster(workers=1):
     print(json.dumps([child.pid for child in psutil.Process().children(recursive=True)]), flush=True)
     time.sleep(600)
@@ -182,6 +183,24 @@ def test_a_worker_can_be_added_and_stopped(cluster: StandaloneCluster) -> None:
     cluster.stop_worker(added.id)
     assert {worker.id for worker in cluster.workers()} == before
     assert gone([added.pid])
+
+
+def test_a_worker_that_was_killed_is_told_once_and_one_that_never_began_is_not(cluster: StandaloneCluster) -> None:
+    before = {worker.id for worker in cluster.workers()}
+    killed = cluster.add_worker()
+    os.kill(killed.pid, signal.SIGKILL)
+    assert gone([killed.pid])
+    number = int(killed.id.removeprefix("worker-")) + 1
+    assert cluster._folder is not None
+    (cluster._folder / f"worker-{number}").write_text("no folder")  # in the way of its work folder
+    never_began = cluster._start_worker()
+    never_began.process.wait(START_TIMEOUT_S)
+    assert cluster.forget_dead() == [killed.id]
+    with pytest.raises(EnvironmentProblem, match=f"worker-{number} ended before it could register"):
+        cluster._await_registered(never_began)
+    cluster._end(never_began)
+    assert cluster.forget_dead() == []
+    assert {worker.id for worker in cluster.workers()} == before
 
 
 def test_stopping_a_worker_that_is_not_there_names_those_that_are(cluster: StandaloneCluster) -> None:
