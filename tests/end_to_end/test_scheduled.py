@@ -195,10 +195,25 @@ def check_log(log, summary, capacity):
         if event.policy == "mc":
             scores = dict(map(tuple, event.candidates))
             assert scores[event.unit] == max(scores.values()), "the policy's choice has the highest score"
+    if summary["policy"] == "mixed":
+        check_subflows(events, started, decided)
     bounded = [queue for queue, facts in started.queues.items() if facts["capacity_packs"] is not None]
     assert summary["queue"]["max_packs"] >= summary["queue"]["avg_packs"]
     assert (summary["queue"]["avg_packs"] > 0) == bool(bounded)
     assert (summary["staged_bytes"] > 0) or bounded, "what is not in a queue is staged"
+
+
+def check_subflows(events, started, decided):
+    """Each subflow has one policy of its own, and begins when those it reads from have ended."""
+    group = {event.unit: event.group for event in decided}
+    pairs = {(event.group, event.policy) for event in decided}
+    assert len(pairs) == len(set(group.values())) > 1
+    assert {policy for _, policy in pairs} <= {"mc", "mm"}
+    begun = {event.group: place for place, event in reversed(list(enumerate(events))) if isinstance(event, UnitDecided)}
+    ended = {group[event.unit]: place for place, event in enumerate(events) if isinstance(event, UnitActivated)}
+    between = {(group[facts["producer"]], group[facts["consumer"]]) for facts in started.queues.values()}
+    for producer, consumer in between:
+        assert producer == consumer or ended[producer] < begun[consumer], f"{consumer} did not wait for {producer}"
 
 
 LINE = {

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from engine.errors import BadInput
+from engine.events import LogReader, UnitDecided
 from engine.schedule.graph import ScheduleGraph
 from engine.schedule.mixed import mixed_policies, scheduled
 from engine.schedule.monitor import Monitor
 from engine.schedule.simulated import Simulation, UnitCost
 from engine.schedule.turn import Decided
+from tests.end_to_end.helpers import ROOT, papilio_here
 from tests.schedule.graphs import queues, simulate, units
 
 # Two lines, a core of two blocking activities, and two writers behind it.
@@ -121,3 +126,36 @@ def test_more_subflows_than_cores_share_these_fairly():
     # Three like lines on two cores end together: half as long again as one, not twice as long.
     one = simulate(units("s1 w1", groups), queues("s1>w1", 10), costs, "mixed", cores=2)
     assert alike.seconds == pytest.approx(1.5 * one.seconds, rel=0.05)
+
+
+def on_fig1(tmp_path: Path, *options: str) -> dict[str, str]:
+    """The policy that each subflow of Fig. 1 runs under when the command line asks for `mixed`."""
+    fig1 = Path(shutil.copy(ROOT / "workflows" / "fig1.butterfly.yaml", tmp_path))  # a copy has no data beside it
+    asked = ("--backend", "simulated", "--granularity", "operator", "--policy", "mixed", "--run-dir", tmp_path / "run")
+    done = papilio_here("run", fig1, *asked, *options, home=tmp_path)
+    if done.returncode:
+        raise BadInput(f"{done.returncode}: {done.stderr}")
+    events = list(LogReader(tmp_path / "run" / "events.jsonl"))
+    shutil.rmtree(tmp_path / "run")
+    pairs = {(event.group, event.policy) for event in events if isinstance(event, UnitDecided)}
+    assert len(pairs) == len({group for group, _ in pairs}), "one policy for each"
+    return dict(pairs)
+
+
+def test_the_command_line_sets_theta_for_all_subflows_or_for_one(tmp_path):
+    blocking = {"join", "view_1_by", "view_2_by", "view_3_by", "view_4_by"}
+    found = on_fig1(tmp_path, "--theta", "0")
+    assert {group for group, policy in found.items() if policy == "mm"} == blocking
+    assert {policy for group, policy in found.items() if group not in blocking} == {"mc"}
+    assert set(on_fig1(tmp_path, "--theta", "1").values()) == {"mc"}
+    one = on_fig1(tmp_path, "--theta", "1", "--theta", "join=0")
+    assert {group for group, policy in one.items() if policy == "mm"} == {"join"}
+
+
+@pytest.mark.parametrize(
+    ("theta", "message"),
+    [("many", "2: .*write it as a number"), ("nowhere=1", "2: .*there is no subflow `nowhere`; there are partsupp")],
+)
+def test_a_theta_that_cannot_be_is_bad_input(theta, message, tmp_path):
+    with pytest.raises(BadInput, match=f"(?s){message}"):
+        on_fig1(tmp_path, "--theta", theta)
