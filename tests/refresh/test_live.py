@@ -308,17 +308,24 @@ def test_a_live_run_holds_its_folder_and_is_paused_stepped_resumed_and_stopped_f
 
 
 @pytest.mark.slow
-def test_a_killed_run_is_interrupted_and_one_that_goes_on_is_not(tmp_path):
+def test_a_killed_run_is_interrupted_and_what_it_learnt_is_kept(tmp_path, monkeypatch):
     file, run = tmp_path / "quick.butterfly.yaml", tmp_path / "run"
     file.write_text(FAST)
+    monkeypatch.setenv("PAPILIO_HOME", str(tmp_path))
+    monkeypatch.delenv("PAPILIO_STORE", raising=False)
     process = started(file, tmp_path, "--run-dir", str(run))
     try:
         until(lambda: version(tmp_path, "tick") > 2, 120)
         assert told_status(run) == ("running", "running")
+        until(lambda: learnt_of("quick", None), 60)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
     assert told_status(run) == ("interrupted", "interrupted")
+    learnt = learnt_of("quick", None)["tick"]
+    assert learnt.observed
+    assert 0 < learnt.alpha_s + learnt.beta < 60
+    assert learnt.period_s is not None
     listed = papilio_here("history", "--status", "interrupted", "--json", home=tmp_path)
     assert [one["folder"] for one in answer(listed)] == [str(run)]
     assert answer(papilio_here("history", "--status", "running", "--json", home=tmp_path)) == []

@@ -70,13 +70,21 @@ def launch_stream(
         record = record_of(*told, folder)
         keep(record, store)
         began = time.monotonic()
-        status, reason, summary = "failed", None, {"run": run_id}
+        status, reason = "failed", None
+        summary: dict[str, Any] = {"run": run_id}
+
+        def learn(learnt: dict[str, Any]) -> None:
+            summary["learnt"] = learnt
+            keep(replace(record, summary=summary), store)
+
         try:
             spark = open_session(replace(settings.spark, log=folder / "spark.log"))
             cleanup.callback(close_session, spark)
             seconds = time.monotonic() - began
             log.add(SparkReady(version=spark.version, master=settings.spark.master, seconds=seconds))
-            running = LiveWarehouse(bound, live, spark, log, secrets=os.environ, reopen=reopen, control=control)
+            running = LiveWarehouse(
+                bound, live, spark, log, secrets=os.environ, reopen=reopen, control=control, keep=learn
+            )
             with _stopped(running, control):
                 summary |= running.run()
             status = "cancelled" if running.aborted else "done"

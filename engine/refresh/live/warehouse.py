@@ -41,6 +41,7 @@ RETRIES = 3  # of a failing update, before the warehouse stops
 RETRY_S = 0.5  # the first wait; each further one is twice as long
 FILE_LOOK_S = 1.0  # how often the workflow file is looked at for changes
 SAMPLE_S = 1.0  # how often the staleness of tables that did not move is told
+KEEP_S = 10.0  # how often what was learnt is kept: a kill loses no more
 
 
 @dataclass
@@ -81,7 +82,9 @@ class LiveWarehouse:
         clock: Callable[[], float] | None = None,
         control: RunControl | None = None,
         observer: Observer | None = None,
+        keep: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
+        """`keep` is told now and then what was learnt of the tables so far."""
         self.settings = settings
         self.spark = spark
         self.log = log
@@ -90,6 +93,7 @@ class LiveWarehouse:
         self.clock = clock or Clock()
         self.control = control or RunControl()
         self.watch = observer or Observer()
+        self.keep = keep
         self.plans: dict[str, TablePlan] = {plan.name: plan for plan in tables_of(bound)}
         self.recent = RecentRows()
         self.stores: dict[str, TableStore] = {}
@@ -107,6 +111,7 @@ class LiveWarehouse:
         self.failures: dict[str, int] = {}
         self._warm: set[str] = set()  # tables that were updated in this process: their first update takes far longer
         self._told_at = 0.0
+        self._kept_at = 0.0
         self._looked_at = 0.0
         self._changed_at = _changed(bound.file)
         self._clock_told = False
@@ -403,6 +408,10 @@ class LiveWarehouse:
             self._told_at = now
             for name in self.scheduler.tables:
                 self._tell_table(name, now)
+        if self.keep is not None and now - self._kept_at >= KEEP_S:
+            self._kept_at = now
+            if learnt := self.learnt():
+                self.keep(learnt)
 
     def _tell_table(self, name: str, now: float) -> None:
         table = self.scheduler.tables.get(name)
@@ -484,8 +493,12 @@ class LiveWarehouse:
             "weighted_staleness": round(weighted_staleness(self.scheduler, seconds), 4),
             "bounds": bounds_report(self.scheduler),
             "tables": tables,
-            "learnt": {name: vars(learnt) for name, learnt in self.scheduler.learnt().items()},
+            "learnt": self.learnt(),
         }
+
+    def learnt(self) -> dict[str, Any]:
+        """What updates cost and how often data come, as far as it is known by now."""
+        return {name: vars(learnt) for name, learnt in self.scheduler.learnt().items()}
 
 
 def replace_upto(load: Any, version: Version) -> Any:
