@@ -188,6 +188,7 @@ class BuildTools:
     spark: Any  # the session
     functions: Any  # pyspark.sql.functions
     window: Any  # pyspark.sql.Window
+    subqueries: bool = False  # whether one value of a frame can stand in the plan of another one
 
     def path(self, setting: str) -> str:
         """A path of the settings, resolved and inside the roots."""

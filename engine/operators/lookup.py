@@ -47,6 +47,7 @@ MainColumn = Annotated[str, _Text, Means(Meaning.COLUMN, "main")]
 KnownColumn = Annotated[str, _Text, Means(Meaning.COLUMN, "known")]
 
 FOUND = "_papilio_found"
+REFERENCE = "the reference of a lookup"
 
 
 class LookupKey(Settings):
@@ -224,22 +225,29 @@ class Lookup(Operator, Refusing):
         if self.broadcast:  # every worker gets all of it anyway
             usable = self._gathered(usable, tools)
         if self.on_duplicate is OnDuplicate.FAIL:
-            # Grouped, and not numbered by a window: that would sort the reference while the main flow waits for it.
-            keys = [f"{key_column(index)} AS {quoted(name)}" for index, name in enumerate(names)]
-            group = [f"{quoted(name)} AS {key_column(index)}" for index, name in enumerate(names)]
-            values = [f"first({quoted(taken.column)}) AS {quoted(taken.name)}" for taken in self.take]
-            values += [f"true AS {FOUND}", "count(*) AS _papilio_place"]
-            rows = usable.groupBy(*map(tools.functions.expr, group)).agg(*map(tools.functions.expr, values))
-            return rows.where(unique_or_fail(keys, "the reference of a lookup", "_papilio_place = 1"))
+            return self._unique(usable, tools)
         order = [quoted(item.column) + (" DESC" if item.descending else "") for item in self.order]
         order += [quoted(item.column) for item in self.take if is_orderable(column_type(kinds, item.column) or "")]
         place = f"row_number() OVER (PARTITION BY {listed(names)} ORDER BY {', '.join(order) or '1'})"
-        return usable.selectExpr(
-            *(f"{quoted(name)} AS {key_column(index)}" for index, name in enumerate(names)),
-            *(f"{quoted(taken.column)} AS {quoted(taken.name)}" for taken in self.take),
-            f"true AS {FOUND}",
-            f"{place} AS _papilio_place",
-        ).where("_papilio_place = 1")
+        return usable.selectExpr(*self._renamed(), f"{place} AS _papilio_place").where("_papilio_place = 1")
+
+    def _renamed(self) -> list[str]:
+        """The keys and the taken columns of a reference row, and that it was found."""
+        keys = [f"{quoted(key.reference)} AS {key_column(index)}" for index, key in enumerate(self.keys)]
+        return [*keys, *(f"{quoted(taken.column)} AS {quoted(taken.name)}" for taken in self.take), f"true AS {FOUND}"]
+
+    def _unique(self, usable: DataFrame, tools: BuildTools) -> DataFrame:
+        """The reference's rows; where two have the same key, the run stops.
+
+        Grouped, and not numbered by a window: that would sort the reference while the main flow waits for it.
+        """
+        expr, names = tools.functions.expr, [key.reference for key in self.keys]
+        keys = [f"{key_column(index)} AS {quoted(name)}" for index, name in enumerate(names)]
+        group = [f"{quoted(name)} AS {key_column(index)}" for index, name in enumerate(names)]
+        values = [f"first({quoted(taken.column)}) AS {quoted(taken.name)}" for taken in self.take]
+        values += [f"true AS {FOUND}", "count(*) AS _papilio_place"]
+        rows = usable.groupBy(*map(expr, group)).agg(*map(expr, values))
+        return rows.where(unique_or_fail(keys, REFERENCE, "_papilio_place = 1"))
 
     def _gathered(self, usable: DataFrame, tools: BuildTools) -> DataFrame:
         """The rows that are looked up in, in one piece where they are few."""
@@ -289,6 +297,15 @@ class ParquetLookup(Lookup, ParquetSource):
 
     def _gathered(self, usable: DataFrame, tools: BuildTools) -> DataFrame:
         return tools.gathered(usable, "path")
+
+    def _unique(self, usable: DataFrame, tools: BuildTools) -> DataFrame:
+        # Spark sorts rows that it groups if they hold texts. To read the keys once more and count them costs less.
+        if not self.broadcast or not tools.subqueries:
+            return super()._unique(usable, tools)
+        expr, names = tools.functions.expr, [quoted(key.reference) for key in self.keys]
+        counted = usable.groupBy(*map(expr, names)).agg(expr("count(*) AS _papilio_rows"))
+        checked = counted.where(unique_or_fail(names, REFERENCE, "_papilio_rows = 1")).agg(expr("count(*)"))
+        return usable.selectExpr(*self._renamed()).where(checked.scalar() >= 0)  # whose value says only that it ran
 
 
 class Exists(Operator):

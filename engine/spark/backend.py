@@ -16,7 +16,7 @@ import psutil
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from engine.spark.connect import cancel_connected
+from engine.spark.connect import cancel_connected, speaks_connect
 from engine.spark.session import activate
 
 
@@ -135,5 +135,4 @@ def cores_of(master: str) -> int | None:
 
 def backend_of(session: SparkSession) -> Backend:
     """The backend that a session belongs to."""
-    connected = type(session).__module__.startswith("pyspark.sql.connect")
-    return Connected(session) if connected else Classic(session)
+    return Connected(session) if speaks_connect(session) else Classic(session)

@@ -52,6 +52,11 @@ def is_connected(master: str) -> bool:
     return master.strip() == SAIL or _REMOTE.fullmatch(master.strip()) is not None
 
 
+def speaks_connect(session: SparkSession) -> bool:
+    """Whether a session is one over Spark Connect."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
 def open_connected(master: str, extra: Mapping[str, str], log: Path | None) -> SparkSession:
     """Connect to a server, or start Sail and connect to it."""
     if _Opened.session is not None:

@@ -16,6 +16,7 @@ from engine.errors import BadInput
 from engine.model.operator import BuildInputs, BuildTools, Built, Operator, Place, Source
 from engine.model.types import Schema, ddl
 from engine.operators import _formats
+from engine.spark.connect import speaks_connect
 
 GATHERED_BYTES = 32 << 20
 """Files of this size one worker reads about as fast as several: a shuffle between them would take longer."""
@@ -34,6 +35,7 @@ class SparkTools(BuildTools):
 
     def __init__(self, spark: SparkSession, operator: Operator, place: Place) -> None:
         self.spark = spark
+        self.subqueries = not speaks_connect(spark)  # not every server that speaks Spark's API has them
         self._operator = operator
         self._place = place
 

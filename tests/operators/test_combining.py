@@ -282,6 +282,23 @@ def test_a_reference_that_is_gathered_still_stops_the_run_where_it_would_multipl
     assert '{"a key":' in message_of(error)
 
 
+def test_a_lookup_in_parquet_takes_texts_without_sorting_its_reference_for_them(spark, tmp_path):
+    named = spark.range(0, 1000, 1, 4).selectExpr("id", "concat('name ', id) AS name")
+    named.write.parquet(str(tmp_path / "known"))
+    main = spark.range(0, 1500).selectExpr("id AS number")
+    settings = {"keys": [{"main": "number", "reference": "id"}], "take": [{"column": "name", "default": "-"}]}
+    place = Place(lambda text: tmp_path / text, lambda text: "")
+    itself, joined = make("parquet_lookup", path="known", **settings), make("lookup", **settings)
+    expected = [(number, f"name {number}" if number < 1000 else "-") for number in range(1500)]
+    assert by_key(run(spark, itself, {"main": main}, folder=tmp_path)["out"]) == by_key(expected)
+    plan = plan_of(tools.build(itself, {"main": [main]}, spark, place))
+    assert "Sort [" not in plan
+    assert "Subquery" in plan, "its keys are counted apart"
+    reference = spark.read.parquet(str(tmp_path / "known"))
+    plan = plan_of(tools.build(joined, {"main": [main], "reference": [reference]}, spark, place))
+    assert "Subquery" not in plan, "what leads to a reference of the flow is not computed twice"
+
+
 def test_references_that_a_unit_prepares_are_joined_and_a_broken_one_is_told_with_its_node(spark, tmp_path):
     for name, factor in (("tens", 10), ("hundreds", 100)):
         spark.range(5).selectExpr("id", f"id * {factor} AS {name}").write.parquet(str(tmp_path / name))
