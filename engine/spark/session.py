@@ -51,6 +51,8 @@ SHUFFLE_PARTITIONS_PER_CORE = 8
 """Enough for a shuffle to spill in small pieces; Spark joins small ones again while it runs (AQE)."""
 START_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 30
+ARCHIVE_TIMEOUT_S = 600
+"""A JVM that archives its classes does so when it ends; on a busy machine that took longer than any other end."""
 
 MASTER_FORMS = (
     "local, local[n], local[*], local-cluster[workers,cores,MB], spark://host:port, k8s://url, yarn, "
@@ -89,6 +91,7 @@ class _Jvm:
     quiet: threading.Event
     secret: str = ""
     port: int = 0
+    stop_timeout_s: float = STOP_TIMEOUT_S
 
 
 @dataclass
@@ -322,6 +325,8 @@ def _open(settings: SparkSettings, java: Java, archive_to: Path | None) -> Spark
         try:
             session = _connect(jvm, settings.master)
             jvm.quiet.clear()
+            if archive_to is not None:
+                jvm.stop_timeout_s = ARCHIVE_TIMEOUT_S
         except BaseException:
             _forget(None, alive=jvm.process.poll() is None)
             _end(jvm)
@@ -462,7 +467,7 @@ def _end(jvm: _Jvm) -> None:
     with contextlib.suppress(OSError):
         jvm.process.stdin.close()
     try:
-        jvm.process.wait(STOP_TIMEOUT_S)
+        jvm.process.wait(jvm.stop_timeout_s)
     except subprocess.TimeoutExpired:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(jvm.process.pid, signal.SIGKILL)
