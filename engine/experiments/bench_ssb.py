@@ -11,8 +11,8 @@ from engine.experiments.ssb import generate_ssb
 from engine.experiments.ssb_queries import QUERIES, answer_in_sql, in_duckdb, in_spark_sql
 
 # At scale 1 a query takes less than a second, and what a run costs beside its query shows: binding, the journal, the
-# log and an atomic target. At 4 the facts are 2.4 GB of text, which is where the shared-caching paper's smallest begin.
-WARM_ROUNDS = {1.0: 8, 4.0: 3}  # scale → rounds that do not count: Java is done compiling after some ten seconds
+# log and an atomic target. At 4 there are four times as many facts, and whatever grows with them shows as well.
+WARM_ROUNDS = {1.0: 8, 4.0: 3}  # scale → rounds that do not count, in which Java compiles
 OTHER_WARM_ROUNDS = 3
 LIMIT = 1.10  # the share of Spark SQL's time that a dataflow may take
 
