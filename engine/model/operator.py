@@ -226,6 +226,12 @@ class BuildTools:
         """
         return frame
 
+    def unique_keys(self, setting: str, names: Sequence[str]) -> bool:
+        """Whether Parquet files at a path of the settings hold no key twice, where that can be told at once. Whoever
+        reads them later fails if they change meanwhile. A script cannot tell: it is run on other days.
+        """
+        return False
+
     def parquet(self, setting: str) -> DataFrame:
         """The Parquet files at a path of the settings. A run tells Spark their columns, which it would start a job
         to find; a script finds them when it runs.

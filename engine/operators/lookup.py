@@ -222,6 +222,8 @@ class Lookup(Operator, Refusing):
         names = [key.reference for key in self.keys]
         conditions = [f"({self.condition})"] if self.condition else []
         usable = reference.where(" AND ".join([*conditions, *(f"{quoted(name)} IS NOT NULL" for name in names)]))
+        if self._is_unique(names, tools):
+            return usable.selectExpr(*self._renamed())
         if self.broadcast:  # every worker gets all of it anyway
             usable = self._gathered(usable, tools)
         if self.on_duplicate is OnDuplicate.FAIL:
@@ -248,6 +250,10 @@ class Lookup(Operator, Refusing):
         values += [f"true AS {FOUND}", "count(*) AS _papilio_place"]
         rows = usable.groupBy(*map(expr, group)).agg(*map(expr, values))
         return rows.where(unique_or_fail(keys, REFERENCE, "_papilio_place = 1"))
+
+    def _is_unique(self, names: list[str], tools: BuildTools) -> bool:
+        """Whether it is known that the reference has one row for each key."""
+        return False
 
     def _gathered(self, usable: DataFrame, tools: BuildTools) -> DataFrame:
         """The rows that are looked up in, in one piece where they are few."""
@@ -294,6 +300,9 @@ class ParquetLookup(Lookup, ParquetSource):
 
     def _reference(self, inputs: BuildInputs, tools: BuildTools) -> tuple[DataFrame, Schema]:
         return ParquetSource.build(self, inputs, tools), tools.source_schema()
+
+    def _is_unique(self, names: list[str], tools: BuildTools) -> bool:
+        return tools.unique_keys("path", names)
 
     def _gathered(self, usable: DataFrame, tools: BuildTools) -> DataFrame:
         return tools.gathered(usable, "path")

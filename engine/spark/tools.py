@@ -16,6 +16,7 @@ from engine.errors import BadInput
 from engine.model.operator import BuildInputs, BuildTools, Built, Operator, Place, Source
 from engine.model.types import Schema, ddl
 from engine.operators import _formats
+from engine.operators._parquet_keys import keys_are_unique
 from engine.spark.connect import speaks_connect
 
 GATHERED_BYTES = 32 << 20
@@ -71,6 +72,9 @@ class SparkTools(BuildTools):
     def gathered(self, frame: DataFrame, setting: str | None = None) -> DataFrame:
         files = _formats.data_files(Path(self.path(setting))) if setting else local_files(frame)
         return frame.coalesce(1) if files and size_of(files) <= GATHERED_BYTES else frame
+
+    def unique_keys(self, setting: str, names: Sequence[str]) -> bool:
+        return keys_are_unique(_formats.data_files(Path(self.path(setting))), names)
 
     def parquet(self, setting: str) -> DataFrame:
         path = Path(self.path(setting))

@@ -247,11 +247,13 @@ def test_a_lookup_in_parquet_reads_its_reference_itself(spark, tmp_path):
 
 @pytest.mark.parametrize("on_duplicate", ["fail", "first"])
 def test_a_small_reference_is_gathered_so_that_its_keys_need_no_shuffle(spark, tmp_path, monkeypatch, on_duplicate):
-    spark.range(0, 1000, 1, 4).selectExpr("id", "id % 7 AS seventh").write.parquet(str(tmp_path / "known"))
+    known = spark.range(0, 2000, 1, 4).selectExpr("id % 1000 AS id", "id % 1000 % 7 AS seventh", "id < 1000 AS counts")
+    known.write.parquet(str(tmp_path / "known"))
     main = spark.range(0, 1500).selectExpr("id AS number", "id * 2 AS twice")
     settings = {
         "keys": [{"main": "twice", "reference": "id"}],
         "take": [{"column": "seventh", "default": -1}],
+        "condition": "counts",  # of all rows each key has two, so that Spark has to look at those that count
         "on_duplicate": on_duplicate,
     }
     expected = by_key([(n, 2 * n, 2 * n % 7 if n < 500 else -1) for n in range(1500)])
@@ -283,10 +285,15 @@ def test_a_reference_that_is_gathered_still_stops_the_run_where_it_would_multipl
 
 
 def test_a_lookup_in_parquet_takes_texts_without_sorting_its_reference_for_them(spark, tmp_path):
-    named = spark.range(0, 1000, 1, 4).selectExpr("id", "concat('name ', id) AS name")
+    named = spark.range(0, 2000, 1, 4).selectExpr(
+        "id % 1000 AS id", "concat('name ', id) AS name", "id < 1000 AS counts"
+    )
     named.write.parquet(str(tmp_path / "known"))
     main = spark.range(0, 1500).selectExpr("id AS number")
-    settings = {"keys": [{"main": "number", "reference": "id"}], "take": [{"column": "name", "default": "-"}]}
+    settings = {
+        "keys": [{"main": "number", "reference": "id"}], "take": [{"column": "name", "default": "-"}],
+        "condition": "counts",
+    }  # fmt: skip
     place = Place(lambda text: tmp_path / text, lambda text: "")
     itself, joined = make("parquet_lookup", path="known", **settings), make("lookup", **settings)
     expected = [(number, f"name {number}" if number < 1000 else "-") for number in range(1500)]
@@ -297,6 +304,25 @@ def test_a_lookup_in_parquet_takes_texts_without_sorting_its_reference_for_them(
     reference = spark.read.parquet(str(tmp_path / "known"))
     plan = plan_of(tools.build(joined, {"main": [main], "reference": [reference]}, spark, place))
     assert "Subquery" not in plan, "what leads to a reference of the flow is not computed twice"
+
+
+@pytest.mark.parametrize("on_duplicate", ["fail", "first"])
+def test_a_lookup_in_parquet_whose_keys_are_seen_to_be_unique_leaves_spark_nothing_to_check(
+    spark, tmp_path, on_duplicate
+):
+    spark.range(0, 1000, 1, 4).selectExpr("id", "concat('name ', id) AS name").write.parquet(str(tmp_path / "known"))
+    main = spark.range(0, 1500).selectExpr("id AS number")
+    itself = make(
+        "parquet_lookup", path="known", keys=[{"main": "number", "reference": "ID"}],
+        take=[{"column": "name", "default": "-"}], condition="id % 2 = 0", on_duplicate=on_duplicate,
+    )  # fmt: skip
+    named = [(number, f"name {number}" if number < 1000 and number % 2 == 0 else "-") for number in range(1500)]
+    assert by_key(run(spark, itself, {"main": main}, folder=tmp_path)["out"]) == by_key(named)
+    place = Place(lambda text: tmp_path / text, lambda text: "")
+    plan = plan_of(tools.build(itself, {"main": [main]}, spark, place))
+    assert "BroadcastHashJoin" in plan
+    for step in ("Aggregate", "Sort [", "Window", "Subquery", "Coalesce", "Exchange hashpartitioning"):
+        assert step not in plan
 
 
 def test_references_that_a_unit_prepares_are_joined_and_a_broken_one_is_told_with_its_node(spark, tmp_path):
