@@ -4,6 +4,9 @@ In the paper a unit is a thread, so one policy for the whole flow keeps one core
 there are subflows side by side. A Spark job of one unit can already fill all cores; what is left to win is then what it
 leaves idle, and the report says how much that is. The same workflows also run with one task in each job, which is
 the paper's setting.
+
+Those that may be the best take turns for several rounds, after one that does not count: a workflow of forty units
+leaves Java much to compile, and who runs later runs faster. The slowest of the three runs in the last round alone.
 """
 
 from __future__ import annotations
@@ -16,13 +19,13 @@ from engine.experiments.contest import Contest, Entry, Run, contest
 from engine.experiments.data import generate_tpch
 
 SCALE = 0.1
-ROUNDS = 1
+ROUNDS = 3
 WORKFLOWS = ("mixed_extract", "mixed_transform", "mixed_load")
-SINGLE = ("rr", "mc", "mm")
+SINGLE = ("rr", "mc")
+SLOWEST = "mm"
 GAIN = 0.35
 ONE_TASK = "one task a job"
 ONE_TASK_SCALE = 0.3  # of the data of the others: it takes twice as long
-ONE_TASK_SINGLE = ("rr", "mc")  # mm is the slowest of the three in any case
 SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.files.maxPartitionBytes": str(2**40),
@@ -37,15 +40,14 @@ def benchmark(options: Options) -> Report:
         here.report.facts["scale"] = scale
         data = _data(options, scale)
         for workflow in WORKFLOWS:
-            here.hold([_entry(here, workflow, policy, data) for policy in (*SINGLE, "mixed")], warm=1)
-            _conclude(here, workflow, SINGLE)
+            here.hold([_entry(here, workflow, policy, data) for policy in (*SINGLE, SLOWEST, "mixed")])
+            _conclude(here, workflow, (*SINGLE, SLOWEST))
         less = scale * ONE_TASK_SCALE
         here.report.facts[f"scale, {ONE_TASK}"] = less
         data = _data(options, less)
         for workflow in WORKFLOWS:
-            entries = [_entry(here, workflow, policy, data, ONE_TASK) for policy in (*ONE_TASK_SINGLE, "mixed")]
-            here.hold(entries, warm=1)
-            _conclude(here, workflow, ONE_TASK_SINGLE, ONE_TASK)
+            here.hold([_entry(here, workflow, policy, data, ONE_TASK) for policy in (*SINGLE, "mixed")])
+            _conclude(here, workflow, SINGLE, ONE_TASK)
         return here.report
 
 
@@ -64,7 +66,7 @@ def _entry(here: Contest, workflow: str, policy: str, data: Path, kind: str = ""
     run = here.papilio(workflow, data, granularity="subflow", policy=policy)
     if kind == ONE_TASK:
         run = _with(here.spark, SETTINGS, run)
-    return Entry(_named(workflow, policy, kind), run, answer=f"{workflow} {kind}")
+    return Entry(_named(workflow, policy, kind), run, answer=f"{workflow} {kind}", once=policy == SLOWEST)
 
 
 def _with(spark: Any, settings: dict[str, str], run: Run) -> Run:

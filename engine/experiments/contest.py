@@ -45,6 +45,7 @@ class Entry:
     name: str
     run: Run
     answer: str = ""
+    once: bool = False  # in the last round alone: it takes long, and by how much is not the question
 
 
 @dataclass
@@ -139,23 +140,19 @@ class Contest:
 
     # -- rounds
 
-    def hold(
-        self, entries: Sequence[Entry], rounds: int | None = None, warm: int | None = None, warm_rounds: int = 1
-    ) -> None:
+    def hold(self, entries: Sequence[Entry], rounds: int | None = None, warm_rounds: int = 1) -> None:
         """Let all run in turn; one that fails is out, the others go on. Then compare what they wrote.
 
-        `warm`: only so many run in the first round, which does not count. Enough where the others do the same work,
-        in another order, so that Java has nothing left to compile. `warm_rounds`: so many do not count; where a round
-        takes a second or two, Java is not done compiling after one.
+        `warm_rounds`: so many do not count; where a round takes a second or two, Java is not done compiling after one.
         """
         rounds = rounds or self.options.rounds
         for entry in entries:
             self.report.contenders.setdefault(entry.name, Contender())
         answers: dict[str, dict[str, Any]] = {}
         for number in range(1 - warm_rounds, rounds + 1):
-            for entry in _turned(entries, number) if number > 0 else entries[:warm]:
+            for entry in _turned(entries, max(number, 0)):
                 contender = self.report.contenders[entry.name]
-                if contender.failed:
+                if contender.failed or (entry.once and number < rounds):
                     continue
                 self.options.say(f"{f'round {number} of {rounds}' if number > 0 else 'warm-up'}: {entry.name}")
                 try:

@@ -78,12 +78,12 @@ def test_strict_ends_with_1_where_a_claim_does_not_hold_or_targets_differ(
 # ---------------------------------------------------------------- contests
 
 
-def entry(name, write, answer=""):
+def entry(name, write, answer="", once=False):
     def run(out: Path):
         write(out)
         return {"packs": 2.0}
 
-    return Entry(name, run, answer)
+    return Entry(name, run, answer, once)
 
 
 def rows(*values):
@@ -120,6 +120,13 @@ def test_rounds_that_only_warm_java_up_do_not_count(folder, spark):
     contest.hold([entry(name, lambda out, name=name: ran.append(name)) for name in "ab"], warm_rounds=3)
     assert ran == ["a", "b"] * 3 + ["b", "a"] + ["a", "b"]
     assert [len(contest.report.contenders[name].seconds) for name in "ab"] == [2, 2]
+
+
+def test_one_that_takes_long_runs_in_the_last_round_alone_and_its_targets_are_compared(folder, spark):
+    contest = Contest(Options(rounds=3, folder=folder, spark=spark), spark)
+    contest.hold([entry("often", rows(1, 2)), entry("slow", rows(1, 3), once=True)])
+    assert [len(contest.report.contenders[name].seconds) for name in ("often", "slow")] == [3, 1]
+    assert contest.report.facts["differences"] == ["slow and often differ in target"]
 
 
 def test_contenders_with_other_rows_are_named(folder, spark):
