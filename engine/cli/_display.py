@@ -164,8 +164,7 @@ class Display:
         self.console.print(
             f"[green]Done in {summary['seconds']:.1f} s[/green]  run {summary['run']}  log {summary['folder']}"
         )
-        if text := _queue_text(summary):
-            self.console.print(text)
+        self.console.print(_queue_text(summary))
 
 
 def print_simulated(summary: dict[str, Any]) -> None:
@@ -176,20 +175,19 @@ def print_simulated(summary: dict[str, Any]) -> None:
         f"run {summary['run']}  log {summary['folder']}",
         err=True,
     )
-    if text := _queue_text(summary):
-        click.echo(text, err=True)
+    click.echo(_queue_text(summary), err=True)
     if summary["assumed"]:
         nodes = ", ".join(summary["assumed"])
         click.secho(f"! Nobody said how many rows pass {nodes}; hints in the file would tell.", fg="yellow", err=True)
 
 
 def _queue_text(summary: dict[str, Any]) -> str:
-    """Turns and queue memory, where rows travelled in packs."""
-    queue = summary["queue"]
+    """Turns, and what the queues held where rows travelled in packs."""
+    queue, turns = summary["queue"], f"{summary['activations']:,} turns"
     if not queue["max_packs"]:
-        return ""
+        return f"{turns}  no rows waited in queues"
     return (
-        f"{summary['activations']:,} turns  queues hold {queue['avg_bytes'] / 2**20:,.1f} MB on average, "
-        f"{queue['max_bytes'] / 2**20:,.1f} MB at most "
-        f"({queue['avg_packs']:,.1f} and {queue['max_packs']:,} packs)"
+        f"{turns}  queues hold {queue['avg_bytes'] / 2**20:,.1f} MB on average, {queue['max_bytes'] / 2**20:,.1f} MB "
+        f"at most ({queue['avg_packs']:,.1f} and {queue['max_packs']:,} packs, {queue['avg_rows']:,.0f} and "
+        f"{queue['max_rows']:,} rows)"
     )

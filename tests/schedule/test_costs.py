@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.cli._display import _queue_text
 from engine.errors import BadInput
 from engine.model.operator import Role
 from engine.partition.granularity import Granularity
@@ -23,6 +26,7 @@ from engine.schedule.costs import (
     simulate,
     unit_costs,
 )
+from tests.end_to_end.helpers import ROOT, papilio_here
 from tests.partition.workflows import AGGREGATE, COPY, FILTER, LOOKUP, PARQUET, SORT, bound_of, bound_workflows, target
 
 PACKED = (Granularity.OPERATOR, Granularity.SUBFLOW, Granularity.TREE)
@@ -147,3 +151,15 @@ def test_every_policy_and_granularity_brings_the_same_rows_to_the_targets(bound,
     assert all(answer == answers[0] for answer in answers)
     expected = {node: sum(rows.of_port(*producer) for producer in bound.producers(node)) for node in answers[0]}
     assert answers[0] == expected
+
+
+def test_a_person_is_told_the_turns_and_what_waited_in_the_queues(tmp_path):
+    fig1 = Path(shutil.copy(ROOT / "workflows" / "fig1.butterfly.yaml", tmp_path))
+    simulated = ("run", fig1, "--backend", "simulated", "--policy", "rr")
+    summary = json.loads(papilio_here(*simulated, "--json", home=tmp_path).stdout)
+    told = papilio_here(*simulated, home=tmp_path).stderr
+    queue = summary["queue"]
+    assert f"{summary['activations']:,} turns" in told
+    assert f"({queue['avg_packs']:,.1f} and {queue['max_packs']:,} packs" in told
+    assert f"{queue['avg_rows']:,.0f} and {queue['max_rows']:,} rows)" in told
+    assert _queue_text({**summary, "queue": {**queue, "max_packs": 0}}).endswith("turns  no rows waited in queues")
