@@ -122,7 +122,7 @@ def _relations(report: Report) -> None:
     report.claims["MC is no slower than RR on any archetype at any scale"] = faster
     report.claims["MM is the slowest on every archetype at every scale"] = slowest
     report.claims["MM's average memory is at most half of every other policy's, in the best case a tenth"] = (
-        halved and lean <= 0.125
+        halved and lean <= 0.1
     )
     report.claims["time is linear in the data, within 5 %"] = linear
 
