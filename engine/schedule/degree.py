@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -17,11 +17,12 @@ class TreeMeasures:
     misc_seconds: float  # t0: of one activity for one split
     row_seconds: float  # lambda: of one row in the staggering activity
     staggering: str = ""  # the slowest activity
+    input_rows: int = 0  # of the tree; activities before the staggering one may have dropped some, or added
 
-    def scaled(self, factor: float) -> TreeMeasures:
-        """The measures for an input `factor` times as large: the net time is linear in the rows."""
-        rows, net = round(self.rows * factor), self.net_seconds * factor
-        return TreeMeasures(self.activities, rows, net, self.misc_seconds, self.row_seconds, self.staggering)
+    def for_input(self, rows: int) -> TreeMeasures:
+        """The measures for an input of so many rows: the net time is linear in them."""
+        factor = rows / self.input_rows
+        return replace(self, rows=round(self.rows * factor), net_seconds=self.net_seconds * factor, input_rows=rows)
 
 
 def optimal_degree(measures: TreeMeasures) -> int:
@@ -57,15 +58,16 @@ def measured(
     rows: Sequence[int],
     empty_seconds: float,
     sequential: Sequence[float],
+    input_rows: int,
 ) -> TreeMeasures:
     """Algorithm 3 from its measurements.
 
     `empty_seconds` is the time of all activities over no rows, `sequential` that of each over the sample, one after
-    the other, and `rows` what each took. The slowest is the staggering activity.
+    the other, `rows` what each took and `input_rows` the sample. The slowest is the staggering activity.
     """
     count = len(activities)
     misc = empty_seconds / count
     net = [max(0.0, seconds - misc) for seconds in sequential]
     slowest = max(range(count), key=net.__getitem__)
     taken = max(1, rows[slowest])
-    return TreeMeasures(count, taken, sum(net), misc, net[slowest] / taken, activities[slowest])
+    return TreeMeasures(count, taken, sum(net), misc, net[slowest] / taken, activities[slowest], input_rows)

@@ -24,7 +24,12 @@ class Pipelines:
         """`degree` None has them measured; `known` are the measures of an earlier run."""
         self.degree = degree
         self.most = MOST_PER_CORE * cores
-        self.measures = {unit: TreeMeasures(**found) for unit, found in known.items()}  # type: ignore[arg-type]
+        # One without the rows of its sample says nothing of another input: it is measured again.
+        self.measures = {
+            unit: TreeMeasures(**found)  # type: ignore[arg-type]
+            for unit, found in known.items()
+            if found.get("input_rows")
+        }
 
     def must_measure(self, unit: str) -> bool:
         """Whether the unit's degree is asked for and not known."""
@@ -35,7 +40,7 @@ class Pipelines:
         if self.degree is not None:
             return self.degree
         found = self.measures.get(unit)
-        return optimal_degree(found.scaled(rows / found.rows)) if found and rows else 1
+        return optimal_degree(found.for_input(rows)) if found and found.input_rows and rows else 1
 
     def measure(
         self,
@@ -43,11 +48,13 @@ class Pipelines:
         nodes: Sequence[str],
         feeds: Mapping[str, str | None],
         frames: Callable[[bool], Mapping[str, DataFrame]],
+        input_rows: int,
     ) -> TreeMeasures:
         """Algorithm 3: the unit over no rows, then each of its activities over a sample, one after the other.
 
         `feeds` names the activity before each one, `frames(sample)` gives each one's result over the sample or over
-        no rows. Spark has no activity of its own to time, so each is run with all before it, and those subtracted.
+        no rows; the sample has `input_rows`. Spark has no activity of its own to time, so each is run with all before
+        it, and those subtracted.
         """
         over_sample, over_nothing = frames(True), frames(False)
         _seconds(over_nothing[nodes[-1]])  # the first time, Spark compiles
@@ -59,8 +66,9 @@ class Pipelines:
         misc = empty / len(nodes)
         own = [misc + max(0.0, until[node] - (until[before] if (before := feeds[node]) else empty)) for node in nodes]
         slowest = nodes[max(range(len(nodes)), key=own.__getitem__)]
-        rows = over_sample[feeds[slowest] or slowest].count()
-        self.measures[unit] = measured(nodes, [rows] * len(nodes), empty, own)
+        fed_by = feeds[slowest]
+        rows = over_sample[fed_by].count() if fed_by else input_rows
+        self.measures[unit] = measured(nodes, [rows] * len(nodes), empty, own, input_rows)
         return self.measures[unit]
 
     def as_dict(self) -> dict[str, dict[str, float]]:

@@ -71,7 +71,8 @@ def test_never_more_splits_than_rows_and_one_for_no_rows():
 
 
 def test_algorithm_3_finds_the_staggering_activity_and_the_three_measures():
-    found = measured(["lookup", "filter", "derive"], [1000, 1000, 400], empty_seconds=0.3, sequential=[0.6, 2.1, 0.5])
+    found = measured(["lookup", "filter", "derive"], [1000, 1000, 400], empty_seconds=0.3,
+                     sequential=[0.6, 2.1, 0.5], input_rows=1000)  # fmt: skip
     assert found.staggering == "filter"
     assert found.activities == 3
     assert found.misc_seconds == pytest.approx(0.1), "t0: the time over no rows, for each activity"
@@ -81,20 +82,29 @@ def test_algorithm_3_finds_the_staggering_activity_and_the_three_measures():
 
 
 def test_the_staggering_activity_may_take_fewer_rows_than_the_tree():
-    found = measured(["filter", "derive"], [1000, 100], empty_seconds=0.2, sequential=[0.3, 1.1])
+    found = measured(["filter", "derive"], [1000, 100], empty_seconds=0.2, sequential=[0.3, 1.1], input_rows=1000)
     assert found.staggering == "derive"
     assert found.rows == 100
     assert found.row_seconds == pytest.approx(1.0 / 100)
 
 
 def test_an_activity_quicker_than_the_empty_run_counts_as_nothing():
-    found = measured(["a", "b"], [10, 10], empty_seconds=1.0, sequential=[0.1, 2.0])
+    found = measured(["a", "b"], [10, 10], empty_seconds=1.0, sequential=[0.1, 2.0], input_rows=10)
     assert found.net_seconds == pytest.approx(1.5)
 
 
 def test_a_sample_s_measures_scale_with_the_rows():
-    whole = measured(["a", "b"], [100, 100], 0.2, [1.1, 3.1]).scaled(100)
+    whole = measured(["a", "b"], [100, 100], 0.2, [1.1, 3.1], input_rows=100).for_input(10_000)
     assert whole.rows == 10_000
     assert whole.net_seconds == pytest.approx(400)
     assert (whole.misc_seconds, whole.row_seconds) == (pytest.approx(0.1), pytest.approx(0.03))
     assert optimal_degree(whole) == round(math.sqrt((400 - 300) / 0.1))
+
+
+def test_measures_scale_with_the_rows_of_the_tree_and_not_of_the_staggering_activity():
+    # The filter drops nine of ten rows, and only the others reach the slow activity.
+    sample = measured(["filter", "derive"], [1000, 100], 0.2, [1.1, 1.6], input_rows=1000)
+    whole = sample.for_input(4000)
+    assert (whole.rows, whole.input_rows) == (400, 4000)
+    assert whole.net_seconds == pytest.approx(4 * sample.net_seconds)
+    assert optimal_degree(whole) == round(math.sqrt(4 * (2.5 - 1.5) / 0.1))
