@@ -6,6 +6,7 @@ row-by-row activities, aggregates and joins whose keys hold the time (or a bucke
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -52,6 +53,7 @@ class TablePlan:
     follow: Follow
     granule_us: int  # 0: its rows have their own times; else rows of one bucket change until the bucket is over
     merge: Aggregate | None = None  # of `MERGE`: makes one group of two
+    step_us: int = 0  # of a view: its sources' buckets end together every so often; 0 where it may end anywhere
     priority: float = 1.0
     period_s: float | None = None
     staleness_bound_s: float | None = None
@@ -151,10 +153,12 @@ def _plan(bound: Bound, name: str, table: StreamTable, plans: Mapping[str, Table
                 name, f"a partition of {table.partition_s:g} s is no whole number of buckets of {bucket / MICROS:g} s"
             )
     follow, merge = _follow(bound, name, above, plans)
+    buckets = [plans[source].granule_us for source in above.tables if plans[source].granule_us]
     above_it = [bound.operators[node] for node in reversed(above.nodes)]
     view = next((operator for operator in above_it if isinstance(operator, MaterializedView)), None)
     return TablePlan(
         name, table, None, tuple(above.tables), tuple(above.statics), tuple(above.nodes), follow, granule, merge,
+        step_us=math.lcm(*buckets) if buckets else 0,
         priority=table.priority or (float(view.priority) if view else 1.0),
         period_s=table.period_s or (view.period_s if view else None),
         staleness_bound_s=table.staleness_bound_s or (view.staleness_bound_s if view else None),

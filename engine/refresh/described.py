@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from engine.model.binding import Bound
+from engine.operators.streams import MICROS
 from engine.partition.tables import TablePlan, tables_of
 from engine.refresh.model import TableSpec, Warehouse
 
@@ -20,6 +21,7 @@ def spec_of(plan: TablePlan, scan_share: float | None = None) -> TableSpec:
         lateness_bound_s=plan.operator.lateness_bound_s,
         time_column=plan.operator.time_column,
         scan_share=scan_share,
+        step_s=plan.step_us / MICROS,
     )
 
 

@@ -27,6 +27,7 @@ class TableSpec:
     alpha_s: float | None = None  # an update takes alpha + beta · n, n being the time that its data span
     beta: float | None = None
     scan_share: float | None = 0.0  # how much of an update's time is its scan, which one job for several does once
+    step_s: float = 0.0  # of a derived table whose sources have buckets: less than this it cannot move
     time_column: str | None = None  # of a base table: the column that holds a record's timestamp
 
     @property

@@ -150,7 +150,7 @@ class Scheduler:
                     table.released = job.started
             else:
                 self._loaded(table, load, now)
-                if len(job.loads) == 1 and table.cost.learns and not cold:
+                if len(job.loads) == 1 and table.cost.learns and not cold and load.upto > load.after:
                     self._learn(table, load.upto - load.after, now - job.started)
             if table.released is not None:
                 self._put(table)
@@ -391,7 +391,8 @@ class Scheduler:
 
     def _weigh_again(self, table: Table) -> None:
         settings = self.settings
-        affected = [table, *reached(table, "sources")]
+        # Those behind others first: in a diamond a table is reached before one that stands between.
+        affected = sorted([table, *reached(table, "sources")], key=lambda one: one.number, reverse=True)
         for changed in weigh(affected, settings.inheritance, settings.max_plus_k):
             if changed.place:
                 self._put(changed)
@@ -475,7 +476,8 @@ class Scheduler:
         c = self.settings.chop
         if c is None or table.beta == 0:
             return NEVER
-        return c * table.period + (c - 1) * table.alpha / table.beta
+        # A view whose sources have buckets ends where these end: a shorter step would lead nowhere, again and again.
+        return max(c * table.period + (c - 1) * table.alpha / table.beta, table.spec.step_s)
 
     def learnt(self) -> dict[str, Learnt]:
         """What the updates so far taught of each table, to be kept for the next run."""

@@ -272,6 +272,29 @@ def test_the_sources_of_a_view_whose_bound_is_near_gain_weight_too() -> None:
     assert scheduler.tables["v"].weight == 10.0
 
 
+def test_in_a_diamond_all_sources_lose_the_weight_again_that_a_near_bound_gave_them() -> None:
+    tables = [base("a"), TableSpec("m", ("a",), alpha_s=1, beta=0),
+              TableSpec("v", ("a", "m"), 1.0, staleness_bound_s=8.0, alpha_s=1, beta=0)]  # fmt: skip
+    scheduler = Scheduler(Warehouse(tables), ONE)
+    scheduler.arrive("a", 7.0, 7.0)
+    for at in (7.0, 8.0, 9.0):
+        (job,) = scheduler.start(at)
+        assert scheduler.tables[job.tables[0]].weight == 10.0
+        scheduler.finish(job, at + 1)
+    assert {name: table.weight for name, table in scheduler.tables.items()} == {"a": 1.0, "m": 1.0, "v": 1.0}
+
+
+def test_a_view_over_buckets_is_never_chopped_shorter_than_a_bucket() -> None:
+    tables = [base("a"), TableSpec("v", ("a",), period_s=1.0, alpha_s=0.1, beta=1.0, step_s=60.0)]
+    scheduler = Scheduler(Warehouse(tables), ONE)
+    scheduler.arrive("a", 300.0, 300.0)
+    (job,) = scheduler.start(300.0)
+    scheduler.finish(job, 301.0)
+    (job,) = scheduler.start(301.0)
+    (load,) = job.loads
+    assert (load.after, load.upto) == (0.0, 60.0)
+
+
 def siblings(scan_share: float) -> Scheduler:
     views = [
         TableSpec(f"v{number}", ("a",), alpha_s=1.0, beta=0.1, priority=3.0 - number, scan_share=scan_share)
