@@ -116,6 +116,7 @@ class FolderFeed(Feed):
         super().__init__(store, schema, time_column, tell)
         self.stream = stream
         self.folder = folder
+        self._aside: dict[str, tuple[int, int]] = {}  # what was quarantined under a name
         self._seen: dict[str, tuple[int, int]] = {
             facts[0]: (facts[1], facts[2]) for facts in store.version.batches.values() if facts
         }
@@ -144,7 +145,7 @@ class FolderFeed(Feed):
                 if _formats.is_hidden(name) or name.endswith((".tmp", ".part")) or not entry.is_file():
                     continue
                 status = entry.stat()
-                if self._seen.get(name) == (status.st_size, status.st_mtime_ns):
+                if (status.st_size, status.st_mtime_ns) in (self._seen.get(name), self._aside.get(name)):
                     continue
                 if time.time() - status.st_mtime >= self.stream.settle_s:
                     yield entry, status
@@ -168,7 +169,10 @@ class FolderFeed(Feed):
             if path.name in self._seen:
                 raise ValueError("it changed after it was taken; a stream only adds files")
             if path.name.endswith(PUNCTUATION):
-                arrival = Arrival(id_, None, 0, facts=facts, safe_us=_moment_us(content.decode()))
+                promised = _moment_us(content.decode())
+                if promised > (now + FUTURE_S) * MICROS:
+                    raise ValueError("it promises what lies in the future; every record to come would be late")
+                arrival = Arrival(id_, None, 0, facts=facts, safe_us=promised)
             else:
                 rows = self._parse(content)
                 upto = self.upto(rows, now)
@@ -181,6 +185,7 @@ class FolderFeed(Feed):
                 return None  # perhaps it is still being written
             reason = str(error).strip().splitlines()[0]
             place = self.store.quarantine(path, reason)
+            self._aside[path.name] = mark  # where it may not be removed, it is still there
             self.tell(f"{path.name} cannot be read and was put aside as {place}: {reason}")
             return None
         self._seen[path.name] = mark

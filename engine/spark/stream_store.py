@@ -8,6 +8,7 @@ half done has no line, and is removed when the table is opened again.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import time
@@ -90,11 +91,15 @@ class TableStore:
         except OSError:
             self._lock.close()
             raise EnvironmentProblem(f"{folder}: another process keeps this table; stop it first") from None
-        self.version, whole, self._lines = replayed(folder)
+        try:
+            self.version, whole, self._lines = replayed(folder)
+        except EnvironmentProblem:
+            self._lock.close()
+            raise
         journal = folder / JOURNAL
         if journal.exists() and journal.stat().st_size > whole:
             os.truncate(journal, whole)  # a kill cut a line off; it was never published
-        self._journal = journal.open("ab")
+        self._journal = journal.open("ab", buffering=0)
         self._gone: list[tuple[float, Path]] = []
         self._remove_strays()
 
@@ -169,17 +174,29 @@ class TableStore:
         number = self.version.number + 1
         now = time.time()
         body = {"number": number, "published": now, **plain_change(change)}
-        self._journal.write(journal_line(body))
-        self._journal.flush()
-        os.fsync(self._journal.fileno())
+        self._append(journal_line(body))
         for name in change.drop:
             self._gone.append((now, self.folder / DATA / name))
         self.version = apply(self.version, change, number, now)
         self._lines += 1
-        if self._lines >= CHECKPOINT_LINES:
-            self._checkpoint()
-        self._remove_gone(now)
+        with contextlib.suppress(OSError):  # it is published; upkeep that fails is tried again with the next change
+            if self._lines >= CHECKPOINT_LINES:
+                self._checkpoint()
+            self._remove_gone(now)
         return self.version
+
+    def _append(self, line: bytes) -> None:
+        """A line of the journal, on the disk; one that does not get there whole is taken back."""
+        handle = self._journal.fileno()
+        whole = os.fstat(handle).st_size
+        try:
+            if self._journal.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.folder / JOURNAL))
+            os.fsync(handle)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(handle, whole)
+            raise
 
     def quarantine(self, file: Path, reason: str) -> Path:
         """Put an arrival that cannot be read aside, with the reason beside it."""
@@ -189,7 +206,8 @@ class TableStore:
             os.replace(file, place)
         except OSError:  # on another file system
             place.write_bytes(file.read_bytes())
-            file.unlink()
+            with contextlib.suppress(OSError):  # it may be read, and not be removed
+                file.unlink()
         return place
 
     def quarantined(self) -> list[Path]:
@@ -222,9 +240,7 @@ class TableStore:
         os.replace(fresh, self.folder / STATE)
         _sync_folder(self.folder)
         # Lines up to the checkpoint are passed over when both are read, so this may come late, or not at all.
-        self._journal.close()
-        os.truncate(self.folder / JOURNAL, 0)
-        self._journal = (self.folder / JOURNAL).open("ab")
+        os.ftruncate(self._journal.fileno(), 0)
         self._lines = 0
 
     def _remove_strays(self) -> None:
@@ -237,7 +253,8 @@ class TableStore:
     def _remove_gone(self, now: float) -> None:
         while self._gone and now - self._gone[0][0] > KEEP_S:
             with contextlib.suppress(FileNotFoundError):
-                self._gone.pop(0)[1].unlink()
+                self._gone[0][1].unlink()
+            self._gone.pop(0)
 
 
 # ---------------------------------------------------------------- versions

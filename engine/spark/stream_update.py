@@ -181,6 +181,7 @@ class Updater:
         store = self.stores[plan.name]
         before = store.version
         assert plan.stream is not None
+        arrivals = [arrival for arrival in arrivals if not _is_in(before, arrival)]
         batches = [arrival for arrival in arrivals if arrival.safe_us is None and arrival.rows]
         counted: list[CountedRows] = []
         rows = None
@@ -219,7 +220,8 @@ class Updater:
             {arrival.id: arrival.facts for arrival in arrivals if arrival.facts is not None},
             positions[-1] if positions else None,
         )
-        return Updated(store.publish(change), written, too_late, _refused(counted))
+        refused = _refused(counted)  # first: what is published must not fail any more, or it would be loaded again
+        return Updated(store.publish(change), written, too_late, refused)
 
     def _loading(self, plan: TablePlan) -> Make:
         """What becomes of a stream's records on their way into its table."""
@@ -328,8 +330,8 @@ class Updater:
         else:
             drop = [file.name for file in store.files_between(way.begin, None, way.before)]
             add = store.stage(rows)
-        version = store.publish(Change(way.edge, way.edge, add, drop))
-        return Updated(version, rows.num_rows, refused=_refused(counted))
+        refused = _refused(counted)
+        return Updated(store.publish(Change(way.edge, way.edge, add, drop)), rows.num_rows, refused=refused)
 
     def edge(self, plan: TablePlan, held: Mapping[str, Version], upto_us: int) -> int | None:
         """The safe trailing edge of a view's sources (section 2.2), where all of them can be cut off.
@@ -418,6 +420,13 @@ class Updater:
 def _after(frame: DataFrame, column: str, first: int | None) -> DataFrame:
     """The rows of a frame from a time on."""
     return frame if first is None else frame.where(f"{quoted(column)} >= timestamp_micros({first})")
+
+
+def _is_in(version: Version, arrival: Arrival) -> bool:
+    """Whether a table has an arrival already: an update that failed once it was published is tried again."""
+    if arrival.position is not None and version.position is not None:
+        return bool(arrival.position <= version.position)
+    return arrival.id in version.batches
 
 
 def _refused(counted: Sequence[CountedRows]) -> dict[str, int]:

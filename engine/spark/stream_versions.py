@@ -108,6 +108,9 @@ def replayed(folder: Path) -> tuple[Version, int, int]:
         with journal.open("rb") as file:
             for raw in file:
                 body = _body(raw)
+                if body is None and raw.endswith(b"\n"):
+                    # A kill cuts the last line off; it does not spoil a whole one, and what stands behind it is true.
+                    raise EnvironmentProblem(f"{journal}: line {lines + 1} is damaged, so the table cannot be opened")
                 if body is None:
                     break
                 whole += len(raw)

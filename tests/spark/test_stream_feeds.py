@@ -149,6 +149,27 @@ def test_a_punctuation_says_what_is_safe(folder):
     assert (arrival.rows, arrival.safe_us) == (0, 1767225605_000000)
 
 
+def test_a_punctuation_from_the_future_is_put_aside(folder):
+    folder.put("p.punctuation", "2199-01-01T00:00:05Z\n")
+    assert folder.poll() == []
+    assert "every record to come would be late" in folder.said[0]
+
+
+def test_a_corrupt_file_that_may_not_be_removed_is_put_aside_once(folder, monkeypatch):
+    def refused(*given):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("engine.spark.stream_store.os.replace", refused)
+    monkeypatch.setattr(Path, "unlink", refused)
+    folder.put("bad.csv", "ts,n\n2026-01-01T00:00:02Z,2,3\n", age_s=30)
+    folder.put("good.csv", "ts,n\n2026-01-01T00:00:02Z,2\n")
+    assert len(folder.poll()) == 1
+    assert folder.poll() == []
+    assert len(folder.store.quarantined()) == 1
+    folder.put("bad.csv", "ts,n\n2026-01-01T00:00:03Z,3\n", age_s=20)
+    assert len(folder.poll()) == 1, "mended under the same name, it is taken"
+
+
 def test_json_lines_and_parquet_arrive_as_well(tmp_path):
     made = Folder(tmp_path, format="json")
     made.put("a.json", '{"ts": "2026-01-01T00:00:02Z", "n": 2, "more": 1}\n')

@@ -75,6 +75,53 @@ def test_a_line_that_was_cut_off_was_never_published(store):
     again.close()
 
 
+def test_a_damaged_line_in_the_middle_takes_nothing_of_what_stands_behind_it(store):
+    for second in (1, 2, 3):
+        publish(store, second)
+    store.close()
+    journal, data = store.folder / JOURNAL, sorted((store.folder / "data").iterdir())
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(lines[0] + lines[1].replace(b"fresh", b"fr\xffsh") + lines[2])
+    before = journal.read_bytes()
+    with pytest.raises(EnvironmentProblem, match="line 2 is damaged"):
+        TableStore(store.folder, "ts", 10 * SECOND)
+    assert journal.read_bytes() == before
+    assert sorted((store.folder / "data").iterdir()) == data
+
+
+def test_a_line_that_does_not_fit_onto_the_disk_is_taken_back_and_may_be_tried_again(store, monkeypatch):
+    publish(store, 1)
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stream_store.os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            store.publish(Change(2 * SECOND, 2 * SECOND))
+    assert published(store.folder).number == store.version.number == 1
+    publish(store, 3)
+    store.close()
+    again = TableStore(store.folder, "ts", 10 * SECOND)
+    assert times(again.read(None, None)) == [1, 3]
+    again.close()
+
+
+def test_upkeep_that_fails_does_not_undo_what_is_published(store, monkeypatch):
+    monkeypatch.setattr(stream_store, "CHECKPOINT_LINES", 2)
+
+    def full(*given):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stream_store.os, "replace", full)
+        for second in (1, 2, 3):
+            publish(store, second)
+    publish(store, 4)
+    assert (store.folder / JOURNAL).stat().st_size == 0, "the checkpoint was made later"
+    assert times(store.read(None, None, published(store.folder))) == [1, 2, 3, 4]
+
+
 def test_a_checkpoint_tells_the_same_as_the_journal_before_it(store, monkeypatch):
     monkeypatch.setattr(stream_store, "CHECKPOINT_LINES", 4)
     for second in range(11):

@@ -126,6 +126,20 @@ def test_views_are_consistent_in_many_random_orders(spark, tmp_path, seed):
     warehouse.close()
 
 
+def test_a_batch_that_was_published_is_not_loaded_again(spark, tmp_path):
+    warehouse = Warehouse(tmp_path, spark)
+    plan, feed, now = warehouse.plans["click"], warehouse.feeds["click"], BEGIN + 5
+    arrivals = feed.poll(now)
+    first = warehouse.updater.load(plan, feed, arrivals[:3], now)
+    again = warehouse.updater.load(plan, feed, arrivals, now)
+    assert len(arrivals) > 3
+    assert first.version.rows > 0
+    assert again.late == 0
+    everything = sum(arrival.rows for arrival in arrivals)
+    assert again.version.rows == everything * 4 / 5, "those of the first time count once; a fifth is filtered out"
+    warehouse.close()
+
+
 def test_a_track_is_a_fair_pool_of_its_own(spark):
     found = []
     for number in range(2):
