@@ -35,11 +35,13 @@ class Journal:
             raise RunFailed(f"{folder}: another process is running in this folder") from None
         if (folder / JOURNAL).read_bytes()[-1:] not in (b"", b"\n"):
             self._file.write("\n")  # a kill has cut the last line off
+        self.knows_deliveries = any(entry["state"] == "staging" for entry in _entries(folder / JOURNAL))
         sync(folder)
 
     def staging(self, records: Sequence[Mapping[str, Any]]) -> None:
         """These deliveries are about to be staged."""
         self._add({"state": "staging", "deliveries": [dict(record) for record in records]})
+        self.knows_deliveries = True
 
     def committing(self) -> None:
         """All is staged and checked; from now on the targets change."""
@@ -101,9 +103,19 @@ def recover(folder: Path) -> str | None:
 
 
 def is_committing(folder: Path) -> bool:
-    """Whether a run had begun to change its targets."""
+    """Whether a run had begun to change its targets, and did not take it back."""
+    states = _states(folder)
+    return "committing" in states and "discarded" not in states
+
+
+def is_discarded(folder: Path) -> bool:
+    """Whether a run had given up, so that nothing of it is left."""
+    return "discarded" in _states(folder)
+
+
+def _states(folder: Path) -> set[str]:
     file = folder / JOURNAL
-    return file.exists() and any(entry["state"] != "staging" for entry in _entries(file))
+    return {entry["state"] for entry in _entries(file)} if file.exists() else set()
 
 
 def _entries(file: Path) -> list[dict[str, Any]]:

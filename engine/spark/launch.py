@@ -24,7 +24,7 @@ from engine.plan.planner import TooLarge
 from engine.schedule.settings import ScheduleSettings
 from engine.spark.connect import check_operators, is_connected
 from engine.spark.fused_run import FusedRun
-from engine.spark.journal import Journal, is_committing, recover
+from engine.spark.journal import Journal, is_committing, is_discarded, recover
 from engine.spark.pack_run import STORE, PackRun
 from engine.spark.packs import memory_folder, remove_packs
 from engine.spark.progress import FILE, Progress, read_steps
@@ -194,6 +194,8 @@ def _resumable(run: str, bound: Bound, store: str | None) -> RunRecord:
         raise BadInput(f"--resume {run}: there is no such run; `papilio history` lists them")
     if record.status != "running":
         raise BadInput(f"--resume {run}: that run has ended ({record.status}); there is nothing to resume")
+    if is_discarded(Path(record.folder)):
+        raise BadInput(f"--resume {run}: that run had failed or was cancelled before it was killed; run it anew")
     if record.content_hash != bound.workflow.content_hash():
         raise BadInput(f"--resume {run}: the workflow has changed since; run it anew")
     return record

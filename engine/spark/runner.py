@@ -298,7 +298,7 @@ class Run(ABC):
         for node, operator in self.bound.operators.items():
             if isinstance(operator, Target):
                 self.deliveries[node] = delivery(operator, node, self.place, self.id)
-        if not self.progress.is_resumed:
+        if not self.journal.knows_deliveries:  # a resumed run may have been killed before it came to this
             self.journal.staging([one.record() for one in self.deliveries.values()])
 
     def cancel(self) -> None:

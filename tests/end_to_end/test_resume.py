@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -46,6 +47,7 @@ def the_run(folder):
     ("granularity", "policy", "steps"),
     [
         pytest.param("operator", "rr", 25, marks=pytest.mark.slow),
+        pytest.param("operator", "rr", 0, marks=pytest.mark.slow),
         pytest.param("fused", "mixed", 3, marks=pytest.mark.slow),
         pytest.param("operator", "mm", 60, marks=pytest.mark.slow),
         pytest.param("tree", "mixed", 8, marks=pytest.mark.slow),
@@ -103,15 +105,16 @@ def test_a_run_that_ended_or_changed_is_not_resumed(spark, data, tmp_path):  # n
     assert "there is no such run" in unknown.stderr
 
 
-def test_a_run_killed_while_its_targets_changed_is_brought_forward(spark, data, fused, tmp_path, monkeypatch):  # noqa: F811
+class Killed(BaseException):
+    """In place of a kill: nothing is cleaned up behind it."""
+
+
+@contextlib.contextmanager
+def killed_in_the_commit(monkeypatch):
+    """A run is killed when one of its targets has changed and the others have not."""
     from engine.spark.targets import FileDelivery
 
-    file = prepared(data, tmp_path)
-    home = tmp_path / "home"
     committed = []
-
-    class Killed(BaseException):
-        """In place of a kill: nothing is cleaned up behind it."""
 
     def commit_one(self):
         if committed:
@@ -124,7 +127,52 @@ def test_a_run_killed_while_its_targets_changed_is_brought_forward(spark, data, 
         patch.setattr(FileDelivery, "commit", commit_one)
         patch.setattr("engine.spark.launch._keep", keep_first(patch))
         with pytest.raises(Killed):
-            papilio_here("run", file, "--run-dir", tmp_path / "run", home=home, spark=spark)
+            yield
+
+
+@contextlib.contextmanager
+def killed_as_spark_starts(monkeypatch, gives_up=False):
+    """A run is killed while Spark starts; `gives_up`: it had failed there, and was killed before the store heard."""
+    from engine.spark.runner import Run
+
+    def killed(self):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "_open_spark", killed)
+        patch.setattr(Run, "_finish", lambda self, *told: None)
+        if not gives_up:
+            patch.setattr(Run, "_give_up", lambda self: None)
+        with pytest.raises(Killed):
+            yield
+
+
+def test_a_run_killed_twice_the_second_time_in_its_commit_is_brought_forward(spark, data, fused, tmp_path, monkeypatch):  # noqa: F811
+    file, home = prepared(data, tmp_path), tmp_path / "home"
+    with killed_as_spark_starts(monkeypatch):
+        papilio_here("run", file, "--run-dir", tmp_path / "run", home=home, spark=spark)
+    with killed_in_the_commit(monkeypatch):
+        papilio_here("run", file, "--resume", the_run(tmp_path), home=home, spark=spark)
+    assert not (tmp_path / "out" / "sums").exists() or not (tmp_path / "out" / "large.csv").exists(), "half of them"
+    summary = answer(papilio_here("run", file, "--resume", the_run(tmp_path), "--json", home=home))
+    assert (summary["status"], summary["resumed"]) == ("done", True)
+    assert targets(tmp_path) == fused[0]
+    assert not [found for found in (tmp_path / "out").iterdir() if found.name.startswith(".")], "nothing staged is left"
+
+
+def test_a_run_that_had_given_up_before_it_was_killed_is_not_resumed(spark, data, tmp_path, monkeypatch):  # noqa: F811
+    file, home = prepared(data, tmp_path), tmp_path / "home"
+    with killed_as_spark_starts(monkeypatch, gives_up=True):
+        papilio_here("run", file, "--run-dir", tmp_path / "run", home=home, spark=spark)
+    again = papilio_here("run", file, "--resume", the_run(tmp_path), home=home, spark=spark)
+    assert again.returncode == 2
+    assert "had failed or was cancelled before it was killed; run it anew" in again.stderr
+
+
+def test_a_run_killed_while_its_targets_changed_is_brought_forward(spark, data, fused, tmp_path, monkeypatch):  # noqa: F811
+    file, home = prepared(data, tmp_path), tmp_path / "home"
+    with killed_in_the_commit(monkeypatch):
+        papilio_here("run", file, "--run-dir", tmp_path / "run", home=home, spark=spark)
     summary = answer(papilio_here("run", file, "--resume", the_run(tmp_path), "--json", home=home))
     assert (summary["status"], summary["resumed"]) == ("done", True)
     expected, fused_summary = fused
