@@ -173,6 +173,11 @@ def _looks_like(file: Path, ending: str) -> bool:
 # ---------------------------------------------------------------- texts
 
 
+def is_compressed(file: Path) -> bool:
+    """Whether a file's ending names a compression, so that its rows may take many times its bytes."""
+    return file.suffix in (".gz", ".bz2", ".deflate", ".zst", ".lz4", ".snappy")
+
+
 def open_bytes(file: Path) -> Any:
     """A file's bytes, without the compression that its ending names."""
     match file.suffix:

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 
 from engine.events import UnitDecided, UnitFinished, UnitProgress, UnitStarted
 from engine.partition.fused import FusedPlan, Held, Unit, fuse
+from engine.schedule.graph import QueueSpec, ScheduleGraph, UnitSpec, Work
 from engine.schedule.pace import Pace
 from engine.schedule.policy import MIXED, policy_named
 from engine.spark.backend import Backend, backend_of
@@ -44,6 +45,16 @@ class _Waiting:
     seconds: float = 0.0
 
 
+def _schedule_graph(plan: FusedPlan) -> ScheduleGraph:
+    """Fused units as a policy sees them beforehand: each works once all that it reads is staged."""
+    units = [
+        UnitSpec(unit.id, number, Work.BLOCK if unit.reads else Work.SOURCE, unit.nodes)
+        for number, unit in enumerate(plan.units)
+    ]
+    queues = [QueueSpec(f"{read}>{unit.id}", read, unit.id, None) for unit in plan.units for read in unit.reads]
+    return ScheduleGraph(tuple(units), tuple(queues))
+
+
 class FusedRun(Run):
     """A run whose units are fused."""
 
@@ -53,6 +64,8 @@ class FusedRun(Run):
         self.staged: dict[str, StagedResult] = {}
         policy = self.settings.schedule.policy
         self.policy = None if policy == MIXED else policy_named(policy)()
+        if self.policy is not None:
+            self.policy.begin(_schedule_graph(self.plan))
         self.last = -1
         self._backend: Backend | None = None  # which remembers whose tasks are done
         self.pace = Pace()
@@ -136,31 +149,40 @@ class FusedRun(Run):
     def _picked(self, waiting: Mapping[str, set[str]], running: int) -> list[Unit]:
         """The units to start now: as many as there is room for, or the one that the policy picks."""
         ready = [unit for unit in self.plan.units if unit.id in waiting and not waiting[unit.id]]
+        numbers = {unit.id: number for number, unit in enumerate(self.plan.units)}
         if self.policy is None:
             limit = self.settings.parallel_units or max(2, psutil.cpu_count() or 2)
-            return ready[: max(0, limit - running)][: self.pace.left]
+            picked = ready[: max(0, limit - running)][: self.pace.left]
+            for place, unit in enumerate(picked):  # each is a group of its own; the first in the workflow go first
+                self._tell_decision(
+                    unit.id, place, MIXED, unit.id, [[one.id, -numbers[one.id]] for one in ready[place:]]
+                )
+            return picked
         if running or not ready or self.pace.held:
             return []
-        numbers = {unit.id: number for number, unit in enumerate(self.plan.units)}
         candidates = [
             _Waiting(unit.id, numbers[unit.id], sum(self.summary.units[id_]["rows"] for id_ in unit.reads))
             for unit in ready
         ]
-        picked = self.policy.pick(candidates, self.last)
+        chosen = self.policy.pick(candidates, self.last)
         scores = [[candidate.id, self.policy.score(candidate, self.last)] for candidate in candidates]
+        self._tell_decision(chosen.id, 0, self.policy.name, "", scores)
+        self.last = chosen.number
+        return [self.plan.unit(chosen.id)]
+
+    def _tell_decision(self, unit: str, place: int, policy: str, group: str, scores: list[list[Any]]) -> None:
+        """A unit goes next, `place` more before it; `scores` are all that could have."""
         self.log.add(
             UnitDecided(
-                activation=self.summary.activations + 1,
-                unit=picked.id,
+                activation=self.summary.activations + place + 1,
+                unit=unit,
                 step="whole",
                 packs=0,
-                policy=self.policy.name,
-                group="",
+                policy=policy,
+                group=group,
                 candidates=scores,
             )
         )
-        self.last = picked.number
-        return [self.plan.unit(picked.id)]
 
     def _start(
         self, unit: Unit, compiler: Compiler, finished: queue.Queue[tuple[str, BaseException | None]]

@@ -141,10 +141,11 @@ class PackFrames:
 
     # -- frames as packs
 
-    def write(self, unit: str, built: Mapping[str, Built], size: int) -> Produced:
+    def write(self, unit: str, built: Mapping[str, Built], size: int | None) -> Produced:
         """Write what a unit gives: one job for each node, for all its ports where they can go together.
 
-        `size` is about how many bytes it will be.
+        `size` is about how many bytes it will be; what nobody can tell is written to disk, as it may be too much for
+        the memory.
         """
         by_node: dict[str, list[str]] = {}
         for node, port in self.made.ports[unit]:
@@ -160,16 +161,16 @@ class PackFrames:
                     produced += self.write_port(port_frame(result, port), node, port, size)
         return produced
 
-    def write_port(self, frame: DataFrame, node: str, port: str, size: int) -> Produced:
+    def write_port(self, frame: DataFrame, node: str, port: str, size: int | None) -> Produced:
         """Write the rows that leave by one port."""
         frame = writable(frame)
         self.know_schema(node, port, frame.schema)
         return self._written(frame, node, [port], size, by_port=False)
 
-    def _written(self, frame: DataFrame, node: str, ports: Sequence[str], size: int, by_port: bool) -> Produced:
+    def _written(self, frame: DataFrame, node: str, ports: Sequence[str], size: int | None, by_port: bool) -> Produced:
         queues = {port: self.queues_of(node, port) for port in ports}
         staged = all(queue.capacity is None for port in ports for queue in queues[port])
-        folder = self.store.new_folder(size, on_disk=staged)
+        folder = self.store.new_folder(size or 0, on_disk=staged or size is None)
         self._save(writable(frame), folder, by_port)
         produced: Produced = []
         for port in ports:

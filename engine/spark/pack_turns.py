@@ -20,7 +20,8 @@ from pyspark.sql.types import StructType
 
 from engine.events import DegreeMeasured, EventLog
 from engine.model.operator import BuildInputs, Built, Role, Source, Target, port_frame
-from engine.operators.file_sources import ColumnarSource
+from engine.operators._formats import is_compressed
+from engine.operators.file_sources import ColumnarSource, FileSource
 from engine.operators.warehouse import Aggregate
 from engine.schedule.queues import Pack, Queue
 from engine.schedule.turn import Activation, Outcome, Step
@@ -30,7 +31,7 @@ from engine.spark.pack_frames import PackFrames, Produced
 from engine.spark.pipelines import Pipelines
 from engine.spark.slices import Slice, slices_of, write_packs
 from engine.spark.targets import Delivery
-from engine.spark.tools import SparkTools
+from engine.spark.tools import SparkTools, size_of
 
 SUM_UP_PACKS = 4  # a blocking aggregate that puts aside so many packs at once sums them up first
 
@@ -147,9 +148,9 @@ class PackTurns:
         self._side_by_side(turn, [partial(self._pipeline, unit, split, None, size) for split in splits])
 
     def _pipeline(
-        self, unit: Unit, packs: Mapping[str, list[Pack]], source: DataFrame | None, size: int
+        self, unit: Unit, packs: Mapping[str, list[Pack]], source: DataFrame | None, size: int | None
     ) -> tuple[Produced, list[CountedRows]]:
-        """One split through all nodes of a unit."""
+        """One split through all nodes of a unit; `size` is about what it gives in bytes, where that is known."""
         counted: list[CountedRows] = []
         built = self.frames.built(unit.id, self._inputs(unit, packs), source, counted)
         return self.frames.write(unit.id, built, size), counted
@@ -205,7 +206,9 @@ class PackTurns:
             for node in nodes
         }
         reader = self.readers.get(unit.id)
-        folder = self._sliced(reader, (reader.slices or [])[:1])[0] if reader else None
+        slices = (reader.slices or [])[:1] if reader else []
+        folder = self._sliced(reader, slices)[0] if reader else None
+        rows = sum(pack.rows for found in packs.values() for pack in found) + sum(slice_.rows for slice_ in slices)
 
         def frames(full: bool) -> dict[str, DataFrame]:
             source = None
@@ -217,7 +220,7 @@ class PackTurns:
             built = self.frames.built(unit.id, given, source, [])
             return {node: port_frame(built[node], self.bound.operators[node].output_ports()[0].name) for node in nodes}
 
-        found = self.pipelines.measure(unit.id, nodes, feeds, frames)
+        found = self.pipelines.measure(unit.id, nodes, feeds, frames, rows)
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
         self.log.add(
@@ -303,7 +306,8 @@ class PackTurns:
         reader = self.readers[unit.id]
         slices = reader.slices
         if slices is None or (reader.cursor == 0 and self._in_one_go(unit, slices, allowed)):
-            self._process(turn, [{}])
+            size = self._expected_bytes(reader)
+            self._side_by_side(turn, [partial(self._pipeline, unit, {}, None, size)])
             turn.cursor = -1
             turn.outcome.exhausted = True
             turn.outcome.rows_read = sum(slice_.rows for slice_ in slices or ())
@@ -321,6 +325,15 @@ class PackTurns:
         turn.cursor = reader.cursor + len(chosen)
         turn.outcome.exhausted = turn.cursor == len(slices)
         turn.outcome.rows_read = sum(slice_.rows for slice_ in chosen)
+
+    def _expected_bytes(self, reader: Reader) -> int | None:
+        """About what all rows of a source take as packs, None where nobody knows: a database, a compressed text."""
+        if reader.slices is not None:
+            return sum(slice_.bytes for slice_ in reader.slices)
+        source = self.bound.operators[reader.node]
+        files = source.files(self.frames.builder.place) if isinstance(source, FileSource) else []
+        plain = files and not any(is_compressed(file) for file in files)
+        return size_of(files) if plain else None
 
     def _in_one_go(self, unit: Unit, slices: list[Slice], allowed: int) -> bool:
         in_order = (self.readers[unit.id].node, "out") in self.frames.ordered

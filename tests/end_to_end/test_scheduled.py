@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import gzip
 from collections import defaultdict
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from engine.events import LogReader, QueueSnapshot, QueueSpilled, SparkJob, UnitActivated, UnitDecided
-from engine.spark.packs import memory_folder
+from engine.events import (
+    LogReader,
+    QueueSnapshot,
+    QueueSpilled,
+    SparkJob,
+    UnitActivated,
+    UnitDecided,
+    UnitFinished,
+    UnitStarted,
+)
+from engine.spark.packs import PackStore, memory_folder
 from tests.end_to_end.helpers import answer, papilio_here, parquet_rows, write
+from tests.operators.test_plugin import EXAMPLE
 
 # A split and a rejoin around an input that is needed whole, several ports, a sort, a staging area, a target that is
 # added to and read on, refused rows with and without a port: what a scheduler can get wrong.
@@ -105,8 +116,9 @@ def fused(spark, data, tmp_path_factory):
     return targets(folder), summary
 
 
-def test_the_fused_answer_is_duckdbs(fused, data):
-    found, _ = fused
+def test_the_fused_answer_is_duckdbs_and_its_log_tells_every_decision(fused, data):
+    found, summary = fused
+    check_log(Path(summary["folder"]) / "events.jsonl", summary, None)
     with duckdb.connect() as connection:
         connection.execute(f"CREATE VIEW ps AS SELECT * FROM '{data}/partsupp/*.parquet' WHERE ps_availqty IS NOT NULL")
         sums = connection.sql(
@@ -176,6 +188,7 @@ def check_log(log, summary, capacity):
     events = list(LogReader(log))
     started = events[0]
     if summary["granularity"] == "fused":
+        check_fused(events, summary)
         return
     allowed = defaultdict(lambda: capacity)
     for event in events:
@@ -197,10 +210,33 @@ def check_log(log, summary, capacity):
             assert scores[event.unit] == max(scores.values()), "the policy's choice has the highest score"
     if summary["policy"] == "mixed":
         check_subflows(events, started, decided)
+    last = [event for event in events if isinstance(event, QueueSnapshot)][-1]
+    assert (last.memory_bytes, last.disk_bytes) == (0, 0), "packs that were consumed are gone"
     bounded = [queue for queue, facts in started.queues.items() if facts["capacity_packs"] is not None]
     assert summary["queue"]["max_packs"] >= summary["queue"]["avg_packs"]
     assert (summary["queue"]["avg_packs"] > 0) == bool(bounded)
     assert (summary["staged_bytes"] > 0) or bounded, "what is not in a queue is staged"
+
+
+def check_fused(events, summary):
+    """Every unit was decided on once, when it stood first among those that were ready."""
+    decided = [event for event in events if isinstance(event, UnitDecided)]
+    assert [event.activation for event in decided] == list(range(1, summary["activations"] + 1))
+    assert sorted(event.unit for event in decided) == sorted(summary["units"])
+    for event in decided:
+        scores = dict(map(tuple, event.candidates))
+        assert scores[event.unit] == max(scores.values())
+    if summary["policy"] == "mixed":
+        assert at_once(events, UnitStarted, UnitFinished) > 1, "units that do not read each other run side by side"
+
+
+def at_once(events, begins, ends):
+    """How many were under way at the same time."""
+    now = most = 0
+    for event in events:
+        now += isinstance(event, begins) - isinstance(event, ends)
+        most = max(most, now)
+    return most
 
 
 def check_subflows(events, started, decided):
@@ -211,9 +247,41 @@ def check_subflows(events, started, decided):
     assert {policy for _, policy in pairs} <= {"mc", "mm"}
     begun = {event.group: place for place, event in reversed(list(enumerate(events))) if isinstance(event, UnitDecided)}
     ended = {group[event.unit]: place for place, event in enumerate(events) if isinstance(event, UnitActivated)}
+    assert at_once(events, UnitDecided, UnitActivated) > 1, "subflows that do not read each other run side by side"
     between = {(group[facts["producer"]], group[facts["consumer"]]) for facts in started.queues.values()}
     for producer, consumer in between:
         assert producer == consumer or ended[producer] < begun[consumer], f"{consumer} did not wait for {producer}"
+
+
+def test_a_plugin_s_policy_picks_fused_units_as_well(spark, data, fused, tmp_path):
+    summary = run(spark, data, tmp_path, "--policy", "chain", "--plugin", EXAMPLE / "papilio_chain.py")
+    assert (summary["policy"], targets(tmp_path)) == ("chain", fused[0])
+    check_log(tmp_path / "run" / "events.jsonl", summary, None)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_what_is_read_in_one_go_takes_no_memory_that_nobody_reckoned_with(
+    spark, data, tmp_path, monkeypatch, compressed
+):
+    text = (data / "nation.csv").read_bytes()
+    name = "nation.csv.gz" if compressed else "nation.csv"
+    (tmp_path / name).write_bytes(gzip.compress(text) if compressed else text)
+    asked = []
+
+    def new_folder(self, expected_bytes=0, on_disk=False):
+        asked.append((expected_bytes, on_disk))
+        return real(self, expected_bytes, on_disk)
+
+    real = PackStore.new_folder
+    monkeypatch.setattr(PackStore, "new_folder", new_folder)
+    nodes = {"nation": {**NODES["nation"], "path": f"${{data}}/{name}", "max_refused": 2}, "same": {"operator": "copy"},
+             "out": {"operator": "parquet_target", "path": "${out}/out"}}  # fmt: skip
+    file = write(tmp_path, nodes, ["nation -> same.in", "same -> out.in"],
+                 roots={"data": str(tmp_path), "out": str(tmp_path / "out")})  # fmt: skip
+    options = ("--granularity", "operator", "--policy", "rr", "--json")
+    assert answer(papilio_here("run", file, *options, home=tmp_path / "home", spark=spark))["status"] == "done"
+    # A text takes about as much as packs; how much is in a compressed one nobody knows, so it goes to disk.
+    assert asked[0] == ((0, True) if compressed else (len(text), False))
 
 
 LINE = {
@@ -247,6 +315,17 @@ def in_order(folder):
         return connection.sql(f"SELECT * FROM read_parquet('{folder}/*.parquet')").fetchall()
 
 
+def most_jobs_a_turn(summary, unit):
+    """The most of Spark's jobs that one turn of a unit took; a turn is told when it is over."""
+    most, jobs = 0, set()
+    for event in LogReader(Path(summary["folder"]) / "events.jsonl"):
+        if isinstance(event, SparkJob) and event.unit == unit:
+            jobs.add(event.job)
+        elif isinstance(event, UnitActivated) and event.unit == unit:
+            most, jobs = max(most, len(jobs)), set()
+    return most
+
+
 @pytest.fixture(scope="module")
 def line(spark, data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("line")
@@ -276,6 +355,7 @@ def test_pipelines_side_by_side_give_the_same_rows_and_their_degree_is_kept_for_
     summary = run_line(spark, data, tmp_path, "--granularity", "tree", "--policy", "rr", "--degree", 3)
     assert parquet_rows(tmp_path / "out" / "rows") == line["rows"]
     assert "measures" not in summary
+    assert most_jobs_a_turn(summary, "partsupp") == 3, "three pipelines"
     first = run_line(spark, data, tmp_path, "--granularity", "tree", "--policy", "rr", "--degree", "auto")
     assert parquet_rows(tmp_path / "out" / "sums") == line["sums"]
     measures = first["measures"]["partsupp"]
@@ -287,9 +367,11 @@ def test_pipelines_side_by_side_give_the_same_rows_and_their_degree_is_kept_for_
 
 @pytest.mark.slow
 def test_a_node_with_several_threads_keeps_the_order_of_its_rows(spark, data, line, tmp_path):
-    run_line(spark, data, tmp_path, "--granularity", "operator", "--policy", "rr", threads=3)
+    side_by_side = run_line(spark, data, tmp_path, "--granularity", "operator", "--policy", "rr", threads=3)
     expected = run_line(spark, data, tmp_path / "alone", "--granularity", "operator", "--policy", "rr", threads=1)
     assert expected["status"] == "done"
+    assert most_jobs_a_turn(side_by_side, "dear") == 3, "three threads"
+    assert most_jobs_a_turn(expected, "dear") == 1
     found = in_order(tmp_path / "out" / "rows")
     assert sorted(found, key=repr) == line["rows"]
     assert found == in_order(tmp_path / "alone" / "out" / "rows")
