@@ -28,7 +28,12 @@ _SHOWN = {"seconds", "median", "spread", "peak_mb", "failed"}
 )
 @click.option("--full", is_flag=True, help="Also the contenders that take long.")
 @click.option("--strict", is_flag=True, help="End with 1 where a claim does not hold or targets differ.")
-@click.option("--keep", type=click.Path(path_type=Path), help="Keep the report there, for `papilio results`.")
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Keep the report in this folder, for `papilio results`.",
+)
 @json_option
 def command(
     name: str | None,
@@ -60,13 +65,13 @@ def command(
     with clock(kept):
         found = find(name)(options)
     report = found.as_dict()
-    if keep is not None:
-        kept.report = report
-        keep_result(kept, keep)
     if as_json:
         print_json(report)
     else:
         _print(report)
+    if keep is not None:
+        kept.report = report
+        keep_result(kept, keep)
     if strict and not found.stands:
         raise click.exceptions.Exit(1)
 

@@ -34,7 +34,12 @@ _COLOURS = {"reproduced": "green", "not reproduced": "red", "not reproducible he
     help="Write tables (CSV) and charts (SVG, PNG) there. Default: a folder of its name in --folder.",
 )
 @click.option("--strict", is_flag=True, help="End with 1 where a claim is not reproduced.")
-@click.option("--keep", type=click.Path(path_type=Path), help="Keep the report there, for `papilio results`.")
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Keep the report in this folder, for `papilio results`.",
+)
 @json_option
 def command(
     name: str | None,
@@ -66,13 +71,13 @@ def command(
     kept = Kept("experiment", name, {}, options={"quick": quick, "scale": scale})
     with clock(kept):
         report = find(name)(options)
-    if keep is not None:
-        kept.report, kept.charts = report.as_dict(), [draw(chart) for chart in report.charts]
-        keep_result(kept, keep)
     if as_json:
         print_json(report.as_dict())
     else:
         _print(report)
+    if keep is not None:
+        kept.report, kept.charts = report.as_dict(), [draw(chart) for chart in report.charts]
+        keep_result(kept, keep)
     for file in report.write(folder or data_folder / name):
         click.secho(f"written: {file}", dim=True, err=True)
     if report.charts and not can_draw():

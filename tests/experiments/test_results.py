@@ -193,3 +193,13 @@ def test_the_command_ends_with_1_where_one_failed_and_still_writes_the_page(tmp_
     assert done.returncode == 1
     assert "failed: bench ssb: it ended with 1: no room" in done.stdout
     assert page.exists()
+
+
+@pytest.mark.parametrize("words", [("bench", "simulated"), ("experiment", "plan-fig9")])
+def test_a_file_is_no_folder_to_keep_results_in_and_this_is_told_before_anything_runs(tmp_path, words):
+    file = tmp_path / "bench-simulated.json"
+    file.write_text("{}")
+    done = papilio_here(*words, "--keep", file, home=tmp_path)
+    assert done.returncode == 2
+    assert "is a file" in done.stderr and done.stdout == ""
+    assert file.read_text() == "{}"
