@@ -201,5 +201,6 @@ def test_a_file_is_no_folder_to_keep_results_in_and_this_is_told_before_anything
     file.write_text("{}")
     done = papilio_here(*words, "--keep", file, home=tmp_path)
     assert done.returncode == 2
-    assert "is a file" in done.stderr and done.stdout == ""
+    assert "is a file" in done.stderr
+    assert done.stdout == ""
     assert file.read_text() == "{}"
