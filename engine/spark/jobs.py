@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -18,7 +21,7 @@ POLL_SECONDS = 0.5
 LONG_POLL_SECONDS = 1.0  # where looking takes long; Spark forgets all but the last hundred jobs
 SHARE = 0.01  # of the time that looking may take: it is the JVM's time too, and that has work to do
 LATE = 20  # jobs that may still be on their way to the store when younger ones are there
-FEW = 12  # stages are asked for one by one: an answer of more than 8 KB waits 40 ms for its acknowledgement
+FEW = 3  # stages are asked for one by one
 SPARE = 8  # stages asked for beyond those that are looked for, as others may have begun meanwhile
 
 
@@ -26,7 +29,8 @@ class JobWatch:
     """Tells of every job whose group begins with the run's name: when it began, how far it is, how it ended.
 
     A question to the JVM takes longer than its answer, and a run in packs has a job for every turn: what is new comes
-    in one answer, as Spark's own REST service writes it.
+    in one answer, as Spark's own REST service writes it. It comes through a file: over the gateway's socket an answer
+    of more than 8 KB waits 40 ms for an acknowledgement.
     """
 
     def __init__(self, spark: SparkSession, run: str) -> None:
@@ -36,6 +40,11 @@ class JobWatch:
         self._scheduler = context.dagScheduler()
         jvm: Any = spark.sparkContext._jvm
         self._writer = jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
+        scratch = spark.sparkContext.getConf().get("spark.local.dir", "").partition(",")[0]
+        handle, path = tempfile.mkstemp(prefix="jobs-", suffix=".json", dir=scratch if os.path.isdir(scratch) else None)
+        os.close(handle)
+        self._answer = Path(path)
+        self._answer_in_java = jvm.java.io.File(path)
         self._no_quantiles = spark.sparkContext._gateway.new_array(jvm.double, 0)  # type: ignore[union-attr]
         self._next = self._scheduler.numTotalJobs()
         self._open: dict[int, tuple[Any, ...]] = {}  # jobs under way, as they were last told
@@ -82,8 +91,13 @@ class JobWatch:
         return found
 
     def _many(self, newest_first: Any, count: int) -> list[dict[str, Any]]:
-        known: list[dict[str, Any]] = json.loads(self._writer.writeValueAsString(newest_first.take(count)))
+        self._writer.writeValue(self._answer_in_java, newest_first.take(count))
+        known: list[dict[str, Any]] = json.loads(self._answer.read_bytes())
         return known
+
+    def close(self) -> None:
+        """Nothing more is asked."""
+        self._answer.unlink(missing_ok=True)
 
     def _one(self, ask: Callable[[int], Any], number: int) -> dict[str, Any] | None:
         try:
@@ -151,6 +165,7 @@ class JobsTold:
             self._look()
             rest = min(LONG_POLL_SECONDS, max(POLL_SECONDS, (time.monotonic() - begun) / SHARE))
         self._look()
+        self._watch.close()
 
     def _look(self) -> None:
         with contextlib.suppress(Exception):  # a dead JVM is told by the unit that needs it
