@@ -176,7 +176,7 @@ class QueueSnapshot(Event):
 
     queues: dict[str, list[int]]
     held: list[int] | None = None  # by all together: a pack that waits in several queues is held once
-    memory_bytes: int = 0  # in the memory tier
+    memory_bytes: int = 0  # in the memory tier, with the room that is kept for what is being written
     disk_bytes: int = 0
     running: list[str] = field(default_factory=list)
 

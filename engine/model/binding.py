@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from engine.errors import BadInput
 from engine.model.checks import check_texts
-from engine.model.elastic import unknown_limits
+from engine.model.elastic import unheeded
 from engine.model.file import WorkflowFile
 from engine.model.meanings import Meaning
 from engine.model.operator import Finding, Inputs, Operator, Place, Port, Role, Source
@@ -246,7 +246,7 @@ class _Binder:
 
     def check_limits(self) -> None:
         limits = self.bound.workflow.elastic
-        for reason in unknown_limits(limits) if limits is not None else ():
+        for reason in unheeded(limits) if limits is not None else ():
             self.problem(reason, level=Level.WARNING)
 
     # -- operators

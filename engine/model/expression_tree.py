@@ -166,7 +166,26 @@ def columns(expression: Expr) -> list[Column]:
 
 def is_repeatable(expression: Expr) -> bool:
     """Whether computing it a second time gives the same values."""
-    return not any(isinstance(part, Call) and part.name in functions.UNREPEATABLE for part in walk(expression))
+    return not any(map(_changes, walk(expression)))
+
+
+def _changes(part: Expr) -> bool:
+    """Whether a part itself gives another value from time to time."""
+    if isinstance(part, Literal):
+        return isinstance(part.value, str) and functions.is_moment(part.value.strip("'\""))
+    if not isinstance(part, Call):
+        return False
+    return part.name in functions.UNREPEATABLE or (part.name in functions.CLOCKS and not part.arguments)
+
+
+def is_light(expression: Expr) -> bool:
+    """Whether computing it costs little beside reading the row it is computed of."""
+    for part in walk(expression):
+        if isinstance(part, Call) and part.name not in functions.LIGHT:
+            return False
+        if isinstance(part, Window | Lambda) or (isinstance(part, Operation) and part.kind == "like"):
+            return False
+    return True
 
 
 def aggregates(expression: Expr) -> list[Call]:

@@ -7,6 +7,8 @@ element type of argument n, `?` where it depends on more than types. Functions t
 
 from __future__ import annotations
 
+import re
+
 _SCALAR = """
 string: ascii->int base64 bin char chr concat->?concat concat_ws contains->boolean elt->?  endswith->boolean
 string: find_in_set->int format_number format_string hex initcap lcase left length->int char_length->int
@@ -92,4 +94,25 @@ BARE = {"current_date", "current_timestamp", "localtimestamp"}
 
 # A second run over the same rows gives other values: such an operator's result is computed once and kept.
 UNREPEATABLE = {"rand", "random", "randn", "uuid", "shuffle", "monotonically_increasing_id", "spark_partition_id",
-                "current_timestamp", "now", "localtimestamp"}  # fmt: skip
+                "current_timestamp", "now", "localtimestamp", "current_date", "curdate"}  # fmt: skip
+# Without arguments they tell the time.
+CLOCKS = {"unix_timestamp", "to_unix_timestamp"}
+
+_MOMENT = re.compile(r"\s*(now|today|yesterday|tomorrow)(\s+\S+)?\s*\Z", re.IGNORECASE)
+
+
+def is_moment(text: str) -> bool:
+    """Whether Spark may take a text for the time or the day at which it runs: `'now'`, `'today UTC'`."""
+    return _MOMENT.match(text) is not None
+
+
+# What costs little beside reading the row: no patterns, no parsing, no digests, nothing that walks over a list.
+_LIGHT = """
+abs add_months ascii bigint binary bit_count boolean bround ceil ceiling char_length character_length coalesce concat
+contains date date_add date_sub datediff day dayofmonth dayofweek dayofyear decimal div double endswith equal_null
+float floor greatest hour if ifnull int isnan isnotnull isnull last_day lcase least left len length lower ltrim minute
+mod month months_between nanvl negative not nullif nullifzero nvl nvl2 pmod positive quarter replace right round rtrim
+second shiftleft shiftright sign smallint startswith string substr substring timestamp tinyint trim trunc try_add
+try_divide try_multiply try_subtract ucase unix_date upper weekday weekofyear year zeroifnull
+"""
+LIGHT = set(_LIGHT.split())

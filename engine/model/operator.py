@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from engine.model.expression_tree import is_repeatable
+from engine.model.expression_tree import Expr, is_light, is_repeatable
 from engine.model.expression_words import ExpressionError
 from engine.model.expressions import parse
 from engine.model.inference import Scope
@@ -255,6 +255,8 @@ class Operator(BaseModel):
     inputs: ClassVar[tuple[Port, ...]] = (IN,)
     outputs: ClassVar[tuple[Port, ...]] = (OUT,)
     keeps_rows: ClassVar[bool] = False  # exactly one row out for each row in, on the one output
+    light: ClassVar[bool] = False  # but for its expressions it costs less than to read the row, and most rows pass
+    adds_rows: ClassVar[bool] = False  # may give more rows than it takes; how many is known once it has worked
     needs_trust: ClassVar[bool] = False  # runs code from the file: off until the person trusts it
     on_sail: ClassVar[bool] = False  # gives on Sail the very rows and types that it gives on Spark, by its tests
     abstract: ClassVar[bool] = True  # set to False by a concrete class, which enters the catalogue
@@ -336,14 +338,20 @@ class Operator(BaseModel):
 
     def is_repeatable(self) -> bool:
         """Whether a second computation over the same rows gives the same rows."""
-        for _, text, means in self.texts():
-            if means.meaning in PARSED:
-                try:
-                    if not is_repeatable(parse(whole_text(text, means))):
-                        return False
-                except ExpressionError:
-                    return False
-        return True
+        return self._all_parsed(is_repeatable)
+
+    def is_light(self) -> bool:
+        """Whether to compute its rows again costs less than to read them from a copy."""
+        return self.light and self._all_parsed(is_light)
+
+    def _all_parsed(self, holds: Callable[[Expr], bool]) -> bool:
+        """Whether something holds for all expressions in the settings; not, where one cannot be read."""
+        try:
+            return all(
+                holds(parse(whole_text(text, means))) for _, text, means in self.texts() if means.meaning in PARSED
+            )
+        except ExpressionError:
+            return False
 
     @classmethod
     def has_paths(cls) -> bool:
@@ -561,6 +569,7 @@ class Refusing(BaseModel):
                 f"{refused:,} of {total:,} rows were refused, and nothing reads the port they leave by; "
                 "connect it, or allow some with `max_refused`"
             )
+        total = max(total, refused)
         percent = 100 * refused / total if total else 0.0
         if self.max_refused_percent is not None and percent > self.max_refused_percent:
             return (

@@ -65,6 +65,7 @@ class NotNull(Operator, Refusing):
     title: ClassVar[str] = "Not null"
     family: ClassVar[str] = "cleansing"
     outputs: ClassVar[tuple[Port, ...]] = (OUT, refused("quarantine"))
+    light: ClassVar[bool] = True
     on_sail: ClassVar[bool] = True
 
     columns: ManyColumns = Field(description="The columns that must have a value.")
@@ -245,6 +246,7 @@ class ReplaceNull(Operator):
     title: ClassVar[str] = "Replace null"
     family: ClassVar[str] = "cleansing"
     keeps_rows: ClassVar[bool] = True
+    light: ClassVar[bool] = True
     on_sail: ClassVar[bool] = True
 
     values: dict[Column, Expression] = Field(

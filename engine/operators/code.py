@@ -66,6 +66,7 @@ class Coded(Operator):
 
     family: ClassVar[str] = "code"
     category: ClassVar[Category] = Category.BLOCKING
+    adds_rows: ClassVar[bool] = True
 
     tables: list[InputName] = Field(
         default_factory=lambda: ["input"], min_length=1, description="The names of the inputs."
@@ -234,6 +235,8 @@ def _check_words(text: str) -> set[str]:
             raise QueryError(f"`{token.text}(…)`: only Spark's own functions by their plain names may be called")
         if word in functions.ALL or word in _GENERATORS:
             called.add(word)
+            if word in functions.CLOCKS and words[min(index + 2, len(words) - 1)].text == ")":
+                called.add(f"{word}()")
         elif word not in _BEFORE_BRACKET:
             near = did_you_mean(word, functions.ALL)
             raise QueryError(f"the function `{token.text}` is not allowed in a query{near}")
@@ -311,10 +314,18 @@ def _checked(text: str, tables: tuple[str, ...], tree: Tree, words: set[str]) ->
     return Query(
         _template(text, places),
         frozenset(reads),
-        not words & functions.UNREPEATABLE,
+        _is_repeatable(tree, words),
         _unnamed(tree),
         tree,
     )
+
+
+def _is_repeatable(tree: Tree, called: set[str]) -> bool:
+    from sqlglot import exp
+
+    clocks = {f"{name}()" for name in functions.CLOCKS}
+    texts = [node.this for node in tree.find_all(exp.Literal) if node.is_string]
+    return not called & (functions.UNREPEATABLE | clocks) and not any(map(functions.is_moment, texts))
 
 
 def _template(text: str, places: list[tuple[int, int, str]]) -> str:

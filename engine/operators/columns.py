@@ -65,6 +65,7 @@ class Select(Operator):
     name: ClassVar[str] = "select"
     title: ClassVar[str] = "Select columns"
     family: ClassVar[str] = "shaping"
+    light: ClassVar[bool] = True
     on_sail: ClassVar[bool] = True
     keeps_rows: ClassVar[bool] = True
 
@@ -163,6 +164,7 @@ class Derive(Operator):
     title: ClassVar[str] = "Derive columns"
     family: ClassVar[str] = "shaping"
     keeps_rows: ClassVar[bool] = True
+    light: ClassVar[bool] = True
     on_sail: ClassVar[bool] = True
 
     columns: list[Derived] = Field(min_length=1, description="The columns in the order they are computed.")

@@ -92,6 +92,7 @@ class Copy(Operator):
     title: ClassVar[str] = "Copy"
     family: ClassVar[str] = "flow"
     keeps_rows: ClassVar[bool] = True
+    light: ClassVar[bool] = True
     on_sail: ClassVar[bool] = True
 
     def physical(self, known: Known) -> Physical:

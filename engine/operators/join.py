@@ -111,6 +111,7 @@ class Join(Operator):
     family: ClassVar[str] = "combining"
     category: ClassVar[Category] = Category.SEMI_BLOCKING
     inputs: ClassVar[tuple[Port, ...]] = (Port("left"), Port("right"))
+    adds_rows: ClassVar[bool] = True
     on_sail: ClassVar[bool] = True
 
     kind: JoinKind = Field(JoinKind.INNER, description="Which rows leave.")

@@ -179,6 +179,7 @@ class Explode(Operator):
     name: ClassVar[str] = "explode"
     title: ClassVar[str] = "Explode array"
     family: ClassVar[str] = "shaping"
+    adds_rows: ClassVar[bool] = True
     on_sail: ClassVar[bool] = True
 
     column: Column = Field(description="The array column.")

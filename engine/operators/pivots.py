@@ -112,6 +112,7 @@ class Unpivot(Operator):
     name: ClassVar[str] = "unpivot"
     title: ClassVar[str] = "Unpivot"
     family: ClassVar[str] = "shaping"
+    adds_rows: ClassVar[bool] = True
     on_sail: ClassVar[bool] = True
 
     keep: list[Column] = Field(default_factory=list, description="The columns that every new row keeps.")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
@@ -40,6 +41,7 @@ from engine.operators._sql import quoted, repeated, taken, with_columns
 from engine.operators.databases import DatabaseSource, Postgresql
 from engine.operators.file_sources import FileSource
 
+FOLDER = "folder"  # what makes a watched folder the stream that it is
 ID, TIME = "id", "ts"  # what every generated record has
 SHOWN_BATCHES = 10  # of a generator, that a preview shows
 MICROS = 1_000_000
@@ -51,6 +53,10 @@ class Stream(Source):
     """An append-only stream: batches of records come, and none is ever changed or taken back."""
 
     family: ClassVar[str] = "streams"
+
+    @abstractmethod
+    def itself(self) -> Mapping[str, Any]:
+        """What makes it the stream that it is: with other values, what was taken of it says nothing any more."""
 
     def usual_period_s(self) -> float | None:
         """Every how many seconds a batch comes, where the stream itself knows."""
@@ -93,6 +99,9 @@ class FolderStream(FileSource, Stream):
         description="How long a file must not have changed before it is taken; 0 where files come by renaming.",
     )
 
+    def itself(self) -> Mapping[str, Any]:
+        return {FOLDER: self.path}
+
     def missing(self, place: Place) -> str | None:
         folder = place.path(self.path)
         if folder.is_dir():
@@ -120,8 +129,10 @@ class FolderStream(FileSource, Stream):
 class PostgresqlStream(Postgresql, DatabaseSource, Stream):
     """Rows that others insert into a PostgreSQL table. Those of transactions that are committed form the next batch.
 
-    A row is taken once all transactions that began before its own have ended, so none is passed over. Rows that are
-    changed or deleted later are not looked at again.
+    A row is taken once all transactions that began before its own have ended, so none is passed over. It is known by
+    the transaction that wrote it last: the table must only be added to. A row that is changed later is loaded once
+    more, beside the one that it was; a row that is deleted stays. A row whose time is `infinity` has none: it is put
+    with the late ones, and counted.
     """
 
     name: ClassVar[str] = "postgresql_stream"
@@ -133,6 +144,10 @@ class PostgresqlStream(Postgresql, DatabaseSource, Stream):
 
     def options(self, tools: BuildTools) -> dict[str, Any]:
         return self.server().options() | {"schema": self.db_schema, "table": self.table}
+
+    def itself(self) -> Mapping[str, Any]:
+        server = self.server()
+        return {"server": f"{server.host}:{server.port}/{server.database}", "table": f"{self.db_schema}.{self.table}"}
 
     def missing(self, place: Place) -> str | None:
         try:
@@ -171,6 +186,9 @@ class GeneratorStream(Stream):
     columns: dict[NewColumn, Expression] = Field(
         default_factory=dict, description="More columns, computed from `id` and `ts`."
     )
+
+    def itself(self) -> Mapping[str, Any]:
+        return {"records in a batch": self.rows_per_batch(), "seed": self.seed}
 
     def usual_period_s(self) -> float | None:
         return self.period_s

@@ -156,6 +156,7 @@ class SplitText(Operator):
     name: ClassVar[str] = "split_text"
     title: ClassVar[str] = "Split text"
     family: ClassVar[str] = "cleansing"
+    adds_rows: ClassVar[bool] = True
     on_sail: ClassVar[bool] = True
 
     column: Column = Field(description="The text column to cut.")

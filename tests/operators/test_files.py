@@ -212,6 +212,10 @@ def test_refused_rows_stop_the_run_unless_a_port_or_a_limit_takes_them():
     assert share.limit_broken(2, 10, connected=True) == (
         "20.00 % of the rows (2 of 10) were refused, and 10 % are allowed"
     )
+    assert share.limit_broken(2, 0) == "100.00 % of the rows (2 of 2) were refused, and 10 % are allowed", (
+        "no rows are fewer than those refused"
+    )
+    assert share.limit_broken(0, 0) is None
 
 
 def test_sources_check_their_settings():
