@@ -12,7 +12,6 @@ from engine.cli.store import json_option, print_json, store_option
 
 if TYPE_CHECKING:
     from engine.events import Event
-    from engine.model.binding import Bound
 
 _SHOWN = 40  # decisions that a person reads; the log has all
 _COLOURS = {"scale out": "green", "scale in": "cyan", "unreachable": "red"}
@@ -82,6 +81,7 @@ def run(
     Rows that are not there yet are generated first. Ctrl-C stops everything that was started.
     """
     from engine.elastic.record import ElasticRecord
+    from engine.experiments.elastic_data import make_lines
     from engine.model.file import load
 
     quiet = as_json or events == "-"
@@ -94,9 +94,7 @@ def run(
         events=events,
         listener=None if quiet else _show,
     )
-    live = record.limits.live
-    bound = given.open()
-    _make_data(bound, live.source, live.scale, quiet=quiet)
+    make_lines(given.open(), record.limits.live, lambda text: None if quiet else click.secho(text, dim=True, err=True))
     bound = given.open()
     bound.raise_errors()
     from engine.elastic.launch import launch_live
@@ -110,22 +108,8 @@ def run(
         click.echo(f"  run {summary['run']}  log {summary['folder']}")
         click.echo(f"rows       {rows['generated']:,} generated, {rows['warehouse']:,} in the warehouse")
         click.echo(f"warehouse  {warehouse['nodes']} nodes, {warehouse['bytes'] / 1e6:,.1f} MB, {warehouse['folder']}")
+        _print_times(summary["times"])
         _print_unreachable(summary)
-
-
-def _make_data(bound: Bound, source: str, scale: float, quiet: bool) -> None:
-    """Generate TPC-H where the source's file is not there yet."""
-    path = getattr(bound.operators.get(source), "path", None)
-    if path is None:
-        return
-    file = bound.place().path(path)
-    if file.exists():
-        return
-    from engine.experiments.data import generate_tpch
-
-    if not quiet:
-        click.secho(f"generating TPC-H at scale {scale:g} in {file.parent}", dim=True, err=True)
-    generate_tpch(file.parent, scale)
 
 
 def _show(event: Event) -> None:
@@ -159,6 +143,22 @@ def _print_unreachable(summary: dict[str, Any]) -> None:
         click.secho(f"! the limit of the {stage} could not be kept with the nodes there are", fg="yellow")
 
 
+def _print_times(times: dict[str, Any]) -> None:
+    limit = f", limit {times['etl_limit_s']:g} s" if times["etl_limit_s"] is not None else ""
+    query = f", query {times['query_max_s']:.2f}" if times["query_max_s"] is not None else ""
+    click.echo(
+        f"at most     extraction {times['extraction_max_s']:.2f} s, "
+        f"transformation {times['transformation_max_s']:.2f}, load {times['load_max_s']:.2f}{query}; "
+        f"all three {times['etl_max_s']:.2f} s{limit}"
+    )
+    if times["slowest"] is not None:
+        click.secho(
+            f"! all three took more than {times['etl_limit_s']:g} s in {times['late_share']:.1%} of the looks; the "
+            f"{times['slowest']} took longest",
+            fg="yellow",
+        )
+
+
 def _print(summary: dict[str, Any]) -> None:
     times, buffer, cost = summary["times"], summary["buffer"], summary["cost"]
     click.secho(f"{summary['seconds']:,.0f} s simulated in {summary['wall_seconds']:.1f} s", bold=True)
@@ -168,13 +168,7 @@ def _print(summary: dict[str, Any]) -> None:
     )
     nodes = "  ".join(f"{stage} {found['least']}–{found['most']}" for stage, found in summary["nodes"].items())
     click.echo(f"nodes       {nodes}")
-    limit = f", limit {times['etl_limit_s']:g} s" if times["etl_limit_s"] is not None else ""
-    query = f", query {times['query_max_s']:.2f}" if times["query_max_s"] is not None else ""
-    click.echo(
-        f"at most     extraction {times['extraction_max_s']:.2f} s, "
-        f"transformation {times['transformation_max_s']:.2f}, load {times['load_max_s']:.2f}{query}; "
-        f"all three {times['etl_max_s']:.2f} s{limit}"
-    )
+    _print_times(times)
     click.echo(
         f"            queue {summary['queue_max_mb']:,.1f} MB, buffer memory {buffer['memory_max_mb']:,.1f} MB, "
         f"disk {buffer['disk_max_mb']:,.1f} MB"

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.errors import BadInput
+from engine.errors import BadInput, EnvironmentProblem
 from engine.model.elastic import Elastic
-from engine.spark.cluster import StandaloneCluster, executor_ids
+from engine.spark.cluster import NoSuchWorker, StandaloneCluster, executor_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@dataclass(frozen=True)
+class Resized:
+    """Which nodes were started and stopped, how many there are now, and why it is not as many as were asked for."""
+
+    started: tuple[str, ...] = ()
+    stopped: tuple[str, ...] = ()
+    there: int | None = None  # none where they are not counted here
+    problem: str | None = None
+
+
 class Actuator(ABC):
     """Makes so many nodes be there."""
 
-    @abstractmethod
-    def resize(self, nodes: int) -> tuple[list[str], list[str]]:
-        """So many nodes from now on; the names of those that were started and stopped.
+    fixed: str | None = None  # why nobody adds or removes nodes, where nobody does
 
-        A node that does not start raises `EnvironmentProblem` with what it said.
-        """
+    @abstractmethod
+    def resize(self, nodes: int) -> Resized:
+        """So many nodes from now on. One that does not start is told; those that came before it stay."""
 
     @abstractmethod
     def lost(self) -> list[str]:
@@ -41,16 +52,21 @@ class OwnWorkers(Actuator):
     def __init__(self, cluster: StandaloneCluster) -> None:
         self._cluster = cluster
 
-    def resize(self, nodes: int) -> tuple[list[str], list[str]]:
+    def resize(self, nodes: int) -> Resized:
         started: list[str] = []
         stopped: list[str] = []
         there = [worker.id for worker in self._cluster.workers()]
-        while len(there) + len(started) < nodes:
-            started.append(self._cluster.add_worker().id)
+        problem = None
+        while len(there) + len(started) < nodes and problem is None:
+            try:
+                started.append(self._cluster.add_worker().id)
+            except EnvironmentProblem as error:
+                problem = str(error)
         for id_ in there[nodes:]:  # the youngest leave first
-            self._cluster.stop_worker(id_)
+            with contextlib.suppress(NoSuchWorker):  # it died since: `lost` tells of it
+                self._cluster.stop_worker(id_)
             stopped.append(id_)
-        return started, stopped
+        return Resized(tuple(started), tuple(stopped), len(there) + len(started) - len(stopped), problem)
 
     def lost(self) -> list[str]:
         return self._cluster.forget_dead()
@@ -59,8 +75,10 @@ class OwnWorkers(Actuator):
 class NotOurs(Actuator):
     """Nodes that nobody adds or removes: those of local Spark."""
 
-    def resize(self, nodes: int) -> tuple[list[str], list[str]]:
-        return [], []
+    fixed: str | None = "local Spark has no Workers that could be added"
+
+    def resize(self, nodes: int) -> Resized:
+        return Resized()
 
     def lost(self) -> list[str]:
         return []
@@ -72,11 +90,19 @@ class Allocated(NotOurs):
     One controller at a time: nothing is started or stopped here, those that are there are only looked at.
     """
 
+    fixed: str | None = None
+
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
     def there(self) -> list[str]:
         return [f"executor-{number}" for number in executor_ids(self._spark)]
+
+
+class Given(Allocated):
+    """The executors of an existing cluster where dynamic allocation was switched off."""
+
+    fixed: str | None = "nobody adds executors: spark.dynamicAllocation.enabled is not true"
 
 
 # ---------------------------------------------------------------- settings for an existing cluster
@@ -92,7 +118,8 @@ def allocation_settings(limits: Elastic) -> dict[str, str]:
     Executors come and go as its tasks need them, as many as the limits allow and as long as they say; one that leaves
     hands its shuffles and cached rows on, so it need not be kept for them.
     """
-    idle = f"{max(1, math.ceil(limits.hold_s))}s"
+    # Between two extractions or loads all of them are idle.
+    idle = f"{max(1, math.ceil(max(limits.hold_s, limits.extraction.every_s, limits.warehouse.every_s)))}s"
     least = least_workers(limits)
     return {
         ENABLED: "true",

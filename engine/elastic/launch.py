@@ -5,23 +5,24 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from engine.elastic.actuators import (
     ENABLED,
     Actuator,
     Allocated,
+    Given,
     NotOurs,
     OwnWorkers,
     allocation_settings,
     check_master,
     least_workers,
 )
-from engine.elastic.live import LiveRun, live_limits
+from engine.elastic.live import LiveRun, live_limits, not_live
 from engine.elastic.rates import data_rate
 from engine.elastic.record import ElasticRecord
-from engine.errors import BadInput
 from engine.events import Remark, SparkReady
 from engine.model.binding import Bound
 from engine.spark.cluster import StandaloneCluster
@@ -37,16 +38,21 @@ def launch_live(
     *,
     driver_memory_mb: int | None = 1024,
     confs: Mapping[str, str] | None = None,
+    prepare: Callable[[Callable[[str], None]], None] | None = None,
 ) -> dict[str, Any]:
-    """Run a workflow's limits live. Without a master a cluster of its own is started, Workers and all."""
+    """Run a workflow's limits live. Without a master a cluster of its own is started, Workers and all.
+
+    `prepare` makes the rows that are replayed, where they are not there, and tells what it does.
+    """
     master, given = record.master, dict(confs or {})
     check_master(record.file.path, master, given, os.environ)
     rate = data_rate(record.limits.rate, record.file.path.parent)
-    try:
-        limits = live_limits(record.limits)
-    except BadInput as error:
-        raise BadInput(f"{record.file.path}: {error}") from None
+    limits = live_limits(record.limits)
     with record, contextlib.ExitStack() as cleanup:
+        for warning in not_live(record.limits):
+            record.warn(warning)
+        if prepare is not None:
+            prepare(lambda text: record.log.add(Remark(message=text)))
         started = time.monotonic()
         actuator: Actuator = NotOurs()
         if master is None:
@@ -60,12 +66,14 @@ def launch_live(
         else:
             extra = allocation_settings(limits) | _SMALL_BATCHES | given
             settings = SparkSettings(master, driver_memory_mb, extra=extra)
-        spark = open_session(settings)
+        spark = open_session(replace(settings, log=record.folder / "spark.log"))  # Workers that leave are no news
         cleanup.callback(close_session, spark)
         record.log.add(
             SparkReady(version=spark.version, master=settings.master, seconds=round(time.monotonic() - started, 3))
         )
-        if settings.extra.get(ENABLED) == "true":
+        if master is not None and not master.startswith("local"):
+            actuator = Given(spark)
+        if settings.extra.get(ENABLED, "").lower() == "true":
             actuator = Allocated(spark)
             record.log.add(Remark(message="Spark's dynamic allocation adds and removes executors on this cluster"))
         flow = StarFlow(bound, spark, limits.live.source, limits.live.facts)

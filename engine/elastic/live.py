@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.elastic.actuators import Actuator
+from engine.control import is_alive
+from engine.elastic.actuators import Actuator, NotOurs, Resized
 from engine.elastic.decision import Stage
 from engine.elastic.distribution import Parcel, distribution
 from engine.elastic.queries import SQL
@@ -28,6 +29,7 @@ from engine.elastic.rates import DataRate
 from engine.elastic.record import ElasticRecord
 from engine.elastic.replay import Replay
 from engine.elastic.scaler import Sample, Scaler, Start, Stop, Unreachable
+from engine.elastic.total import TotalTime
 from engine.errors import BadInput, EnvironmentProblem, RunCancelled, RunFailed
 from engine.events import (
     LoadFinished,
@@ -42,8 +44,8 @@ from engine.model.elastic import Elastic, StageNodes
 from engine.schedule.queues import Pack
 from engine.spark.failures import reason_of
 from engine.spark.letting_go import letting_go
-from engine.spark.packs import PackStore
-from engine.spark.session import activate
+from engine.spark.packs import PackStore, remove_ownerless, tell_owner
+from engine.spark.session import activate, is_loopback
 from engine.spark.star import StarWarehouse
 from engine.spark.star_flow import StarFlow
 
@@ -51,21 +53,28 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MB = 1e6
+_QUERIES = "papilio-elastic-queries"
 _ALLOCATED = "Spark's dynamic allocation"
+_IN_DRIVER = ("extraction", "buffer", "switch")
 _TICK_S = 0.05
-_DRAIN_S = 1800.0  # until everything that was generated must be loaded
+_STILL_S = 1800.0  # after the last rows came: when nothing moves for so long, nothing will
 _RECENT = 6  # queries whose average counts
 _MOST_PACKS = 64  # of one activation of a transformation node
 
 
 def live_limits(limits: Elastic) -> Elastic:
     """Live, extraction, buffers and switches are one each, in the driver; Workers scale the rest."""
-    if limits.transformation.distribution == "copy":
-        raise BadInput("`elastic.transformation.distribution`: live, `copy` would load every row once for each node")
     one = {"nodes": StageNodes(min=1, max=1)}
-    return limits.model_copy(
-        update={name: getattr(limits, name).model_copy(update=one) for name in ("extraction", "buffer", "switch")}
-    )
+    return limits.model_copy(update={name: getattr(limits, name).model_copy(update=one) for name in _IN_DRIVER})
+
+
+def not_live(limits: Elastic) -> list[str]:
+    """The numbers of nodes in a file that a live run does not heed."""
+    return [
+        f"`elastic.{name}.nodes` is not heeded live: the driver is the one node of the {name}"
+        for name in _IN_DRIVER
+        if (getattr(limits, name).nodes.min, getattr(limits, name).nodes.max or 1) != (1, 1)
+    ]
 
 
 def in_batches(packs: Sequence[Pack], most_bytes: float) -> list[list[Pack]]:
@@ -89,8 +98,19 @@ class _Measured:
     transformation_s: float = 0.0
     load_s: float | None = None
     loaded_s: float = 0.0  # the same, kept while the nodes change
+    changes: int = 0  # of the warehouse's nodes: what began before the last one says nothing of these
     switch_rows_s: float = 0.0
     queries: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
+
+
+def pack_budgets(master: str | None, memory_mb: float) -> tuple[int | None, int]:
+    """Bytes of memory for extracted packs and for the buffer; none given: as many as fit.
+
+    Memory is this machine's alone. Executors elsewhere read packs in the run's folder, which they share.
+    """
+    if master is not None and not is_loopback(master):
+        return 0, 0
+    return None, int(memory_mb * _MB)
 
 
 class LiveRun:
@@ -109,10 +129,14 @@ class LiveRun:
         self.spark, self.flow, self.actuator = spark, flow, actuator
         self._there: list[str] = []  # the nodes that somebody else gave us, at the last look
         followed = frozenset() if actuator.there() is None else frozenset({Stage.TRANSFORMATION})
-        self.scaler = Scaler(self.limits, followed)
+        fixed = {} if actuator.fixed is None else {Stage.TRANSFORMATION: actuator.fixed}
+        self.scaler = Scaler(self.limits, followed, fixed)
         self._rate = rate
         self._stop = threading.Event()
         self._orders: queue.Queue[Start | Stop | None] = queue.Queue()
+        self._replacements: queue.Queue[Start | Stop | None] = queue.Queue()
+        self._resizing = threading.Lock()  # nodes are counted, started and stopped by one at a time
+        self._rebalancing = False
         self._error: BaseException | None = None
         self._lock = threading.RLock()
         self._measured = _Measured()
@@ -123,7 +147,10 @@ class LiveRun:
         self._buffered: list[Pack] = []
         self._switched_at = time.monotonic()
         self.taken_rows = self.transformed_rows = 0  # into and out of the transformation
-        self.most_workers = max(self._nodes(Stage.TRANSFORMATION), self._nodes(Stage.WAREHOUSE))
+        self.most_workers = 0 if isinstance(actuator, NotOurs) else self._wanted()
+        self.total = TotalTime(self.limits.limit_s)
+        self._query_max_s: float | None = None
+        self._moved_at = 0.0  # when rows went on last
         self._rebalanced: list[Rebalanced] = []
         self._unreachable: set[str] = set()
         self._begun = 0.0
@@ -135,25 +162,25 @@ class LiveRun:
         live = self.limits.live
         folder = self.record.folder
         limits = self.limits.buffer
-        budget = int(limits.memory_mb * _MB)
-        self.raw = PackStore(f"{self.record.run}-raw", folder / "raw")
-        self.buffer = PackStore(f"{self.record.run}-buffer", folder / "buffer", budget, limits.swap_share)
+        remove_ownerless(is_alive)
+        extracted, buffered = pack_budgets(self.record.master, limits.memory_mb)
+        self.raw = PackStore(f"{self.record.run}-raw", folder / "raw", extracted)
+        self.buffer = PackStore(f"{self.record.run}-buffer", folder / "buffer", buffered, limits.swap_share)
+        for store in (self.raw, self.buffer):
+            tell_owner(store, folder)
         try:
             replay = Replay(self.flow.source_path(), self.raw, live.pack_rows)
             self._set_up_warehouse(folder / "warehouse")
             self._begun = time.monotonic()
             threads = self._threads()
+            loaded = False
             try:
                 with letting_go():
                     self._extract(replay)
                     self._drain()
+                loaded = self._error is None
             finally:
-                self._stop.set()
-                self._orders.put(None)
-                if self._error is not None or self._unfinished():
-                    self.spark.sparkContext.cancelAllJobs()
-                for thread in threads:
-                    thread.join()
+                self._end(threads, loaded)
             self._raise()
             return self._told(replay)
         finally:
@@ -161,6 +188,18 @@ class LiveRun:
             self.raw.close()
             self.buffer.close()
             shutil.rmtree(folder / "batch", ignore_errors=True)
+
+    def _end(self, threads: Sequence[threading.Thread], loaded: bool) -> None:
+        """Let the threads end. When all is loaded nothing but queries is under way; else all of it is dropped."""
+        self._stop.set()
+        self._orders.put(None)
+        self._replacements.put(None)
+        if loaded:
+            self.spark.sparkContext.cancelJobGroup(_QUERIES)
+        else:
+            self.spark.sparkContext.cancelAllJobs()
+        for thread in threads:
+            thread.join()
 
     def _set_up_warehouse(self, folder: Path) -> None:
         facts = self.flow.transform(self.flow.source_path())
@@ -183,7 +222,8 @@ class LiveRun:
         works: list[tuple[str, Callable[[], None]]] = [
             ("transformation", self._transform),
             ("load", self._load),
-            ("orders", self._carry_out),
+            ("orders", lambda: self._carry_out(self._orders)),
+            ("replacements", lambda: self._carry_out(self._replacements)),
         ]
         works += [(f"session-{number + 1}", self._ask) for number in range(self.limits.warehouse.sessions)]
         threads: list[threading.Thread] = []
@@ -228,6 +268,7 @@ class LiveRun:
             },
             "nodes": self.scaler.nodes(),
             "most_workers": self.most_workers,
+            "times": self.total.summary() | {"query_max_s": self._query_max_s},
             "rebalancings": [
                 {
                     "nodes_before": one.nodes_before,
@@ -298,26 +339,41 @@ class LiveRun:
                 for node in self._deal.choose(Parcel(pack.bytes, place), sizes):
                     self._waiting[node].append((pack, time.monotonic()))
                     self._peaks[node] = max(self._peaks[node], (sizes[node] + pack.bytes) / _MB)
-        self._measured.extraction_s = [time.monotonic() - begun]
+        with self._lock:
+            self._measured.extraction_s = [time.monotonic() - begun]
+            if not rows and not self._busy and not any(self._waiting):
+                self._measured.transformation_s = 0.0
 
     def _drain(self) -> None:
-        """No more rows come; those on their way are loaded. The scaler goes on meanwhile."""
-        begun = time.monotonic()
+        """No more rows come; those on their way are loaded, and orders under way carried out.
+
+        The scaler decides as long as there are rows; after that only nodes that die are replaced, which a rebalancing
+        may need.
+        """
+        self._moved_at = time.monotonic()
         next_sample = 0.0
-        while not self._stop.is_set() and self._unfinished():
+        told = False
+        while not self._stop.is_set() and ((left := self._rows_left()) or self._ordered()):
             self._check_cancelled()
+            if self._rebalancing and not left and not told:
+                told = True
+                self.record.log.add(Remark(message="all rows are loaded; the rebalancing under way is finished first"))
             if self._now() >= next_sample:
                 next_sample = self._now() + self.limits.sample_s
-                self._sample()
-            if time.monotonic() - begun > _DRAIN_S:
-                raise RunFailed(f"rows that were generated are not loaded after {_DRAIN_S:g} s")
+                self._sample(decides=left)
+            if left and time.monotonic() - self._moved_at > _STILL_S:
+                raise RunFailed(f"rows that were generated are not loaded, and nothing has moved for {_STILL_S:g} s")
             time.sleep(_TICK_S)
 
-    def _unfinished(self) -> bool:
+    def _rows_left(self) -> bool:
         with self._lock:
-            return bool(self._busy or self._buffered or any(self._waiting)) or not self._orders.empty()
+            return bool(self._busy or self._buffered or any(self._waiting))
 
-    def _sample(self) -> None:
+    def _ordered(self) -> int:
+        """The orders that are not carried out yet."""
+        return self._orders.unfinished_tasks + self._replacements.unfinished_tasks
+
+    def _sample(self, decides: bool = True) -> None:
         """Look at the stages, let the scaler decide, and hand its orders on."""
         measured = self._measured
         with self._lock:
@@ -335,7 +391,7 @@ class LiveRun:
             )
             self._peaks = [sum(pack.bytes for pack, _ in waiting) / _MB for waiting in self._waiting]
             self._tell_sample(seen)
-            for order in self.scaler.sample(self._now(), seen):
+            for order in self.scaler.sample(self._now(), seen if decides else Sample()):
                 self._order(order)
 
     def _tell_sample(self, seen: Sample) -> None:
@@ -343,7 +399,7 @@ class LiveRun:
         by_query = self.limits.warehouse.load_limit_s is None and seen.query_s is not None
         measures = {
             Stage.EXTRACTION: max(seen.extraction_s, default=0.0),
-            Stage.TRANSFORMATION: max(seen.queues_mb),
+            Stage.TRANSFORMATION: max(seen.queues_mb, default=0.0),
             Stage.BUFFER: seen.memory_mb[0],
             Stage.SWITCH: seen.switch_rows_s[0],
             Stage.WAREHOUSE: seen.query_s if by_query and seen.query_s is not None else measured.loaded_s,
@@ -359,6 +415,9 @@ class LiveRun:
                 etl_seconds=round(measures[Stage.EXTRACTION] + measured.transformation_s + measured.loaded_s, 3),
             )
         )
+        late = self.total.look(measures[Stage.EXTRACTION], measured.transformation_s, measured.loaded_s)
+        if late is not None:
+            self.record.log.add(Remark(message=late))
 
     def _follow(self) -> None:
         """Tell who came and went where somebody else decides that, and deal the queues to those who are there."""
@@ -368,25 +427,31 @@ class LiveRun:
         before, self._there = self._there, there
         nodes = max(1, len(there))
         self.scaler.follow(Stage.TRANSFORMATION, nodes)
-        self._resized(Stage.TRANSFORMATION, nodes)
+        self._dealt_anew()
         self.most_workers = max(self.most_workers, len(there))
+        who = _ALLOCATED if self.actuator.fixed is None else None
         here = len(before)  # several may come or go between two looks; each is told by itself
         for name in there:
             if name not in before:
                 here += 1
-                self._tell_node(Stage.TRANSFORMATION, "started", name, reason=_ALLOCATED, nodes=here)
+                self._tell_node(Stage.TRANSFORMATION, "started", name, reason=who, nodes=here)
         for name in before:
             if name not in there:
                 here -= 1
-                self._tell_node(Stage.TRANSFORMATION, "stopped", name, reason=_ALLOCATED, nodes=max(1, here))
+                self._tell_node(Stage.TRANSFORMATION, "stopped", name, reason=who, nodes=max(1, here))
 
     def _lost(self, name: str) -> None:
-        """A Worker died. It hosted a node of every stage that has as many as there are Workers."""
-        nodes = self.scaler.nodes()
-        stage = max((Stage.TRANSFORMATION, Stage.WAREHOUSE), key=lambda stage: nodes[stage.value])
+        """A Worker died. It hosted a node of every stage that has as many as there are Workers.
+
+        Its loss is that of the stage which needs most of them; there, of one that is to leave, where one is.
+        """
+        leaving = {stage: self.scaler.leaving(stage) for stage in (Stage.TRANSFORMATION, Stage.WAREHOUSE)}
+        stage = max(leaving, key=lambda stage: (self._nodes(stage) - leaving[stage], leaving[stage]))
         order = self.scaler.lost(stage, f"{name} died")
-        self._tell_node(stage, "lost", name, reason="its process ended")
-        self._order(order)
+        left = "" if order is not None else "; a node was to leave, so it is not replaced"
+        self._tell_node(stage, "lost", name, reason=f"its process ended{left}")
+        if order is not None:
+            self._order(order)
 
     def _order(self, order: Start | Stop | Unreachable) -> None:
         kinds = {Start: "scale out", Stop: "scale in", Unreachable: "unreachable"}
@@ -402,6 +467,9 @@ class LiveRun:
         )
         if isinstance(order, Unreachable):
             self._unreachable.add(order.stage.value)
+        elif isinstance(order, Start) and order.replaces:
+            # A rebalancing may itself wait for the nodes that are replaced.
+            self._replacements.put(order)
         else:
             self._orders.put(order)
 
@@ -424,6 +492,7 @@ class LiveRun:
                 self.taken_rows += sum(pack.rows for pack in packs)
                 self.transformed_rows += sum(pack.rows for pack in made)
                 self._busy -= len(taken)
+            self._moved_at = time.monotonic()
             self.raw.release(packs)
 
     def _transformed(self, packs: list[Pack]) -> list[Pack]:
@@ -444,13 +513,17 @@ class LiveRun:
         next_load = 0.0
         while not self._stop.is_set():
             if self._now() < next_load:
+                if self._buffered:
+                    self._moved_at = time.monotonic()  # rows that wait for their turn are not stuck
                 time.sleep(_TICK_S)
                 continue
             next_load = self._now() + self.limits.warehouse.every_s
             with self._lock:
                 packs, self._buffered = self._buffered, []
                 self._busy += len(packs)
+                changes = self._measured.changes
             if not packs:
+                self._nothing_to_load()
                 continue
             rows = sum(pack.rows for pack in packs)
             begun = time.monotonic()
@@ -458,9 +531,12 @@ class LiveRun:
             self._switched_at = begun
             for batch in in_batches(packs, self.limits.warehouse.batch_mb * _MB * self.star.current.nodes):
                 manifest = self.star.load([self.buffer.path(pack) for pack in batch], sum(pack.rows for pack in batch))
+                self._moved_at = time.monotonic()
             seconds = time.monotonic() - begun
             with self._lock:
-                self._measured.load_s = self._measured.loaded_s = seconds
+                self._measured.loaded_s = seconds
+                if changes == self._measured.changes:
+                    self._measured.load_s = seconds
                 self._busy -= len(packs)
             self.record.log.add(
                 LoadFinished(
@@ -473,20 +549,30 @@ class LiveRun:
             )
             self.buffer.release(packs)
 
+    def _nothing_to_load(self) -> None:
+        """No rows are a load too, one that takes no time: from when rows should have come again."""
+        turn_s = max(self.limits.warehouse.every_s, self.limits.extraction.every_s)
+        if time.monotonic() - self._switched_at >= turn_s and not self._rows_left():
+            with self._lock:
+                self._measured.load_s, self._measured.loaded_s, self._measured.switch_rows_s = 0.0, 0.0, 0.0
+
     # -- queries
 
     def _ask(self) -> None:
         chance = random.Random(threading.current_thread().name)
+        self.spark.sparkContext.setJobGroup(_QUERIES, "queries of an elastic run")
         while not self._stop.is_set():
             if not self.star.current.rows:
                 time.sleep(_TICK_S)
                 continue
             name = chance.choice(self.limits.warehouse.queries)
-            begun = time.monotonic()
+            begun, changes = time.monotonic(), self._measured.changes
             answer, version = self.star.query(SQL[name])
             seconds = time.monotonic() - begun
             with self._lock:
-                self._measured.queries.append(seconds)
+                self._query_max_s = round(max(seconds, self._query_max_s or 0.0), 3)
+                if changes == self._measured.changes:
+                    self._measured.queries.append(seconds)
             digest = hashlib.sha256(repr(answer).encode()).hexdigest()[:16]
             self.record.log.add(
                 QueryAnswered(query=name, seconds=round(seconds, 3), version=version, rows=len(answer), digest=digest)
@@ -494,77 +580,110 @@ class LiveRun:
 
     # -- orders
 
-    def _carry_out(self) -> None:
-        while (order := self._orders.get()) is not None:
+    def _carry_out(self, orders: queue.Queue[Start | Stop | None]) -> None:
+        while (order := orders.get()) is not None:
             if self._stop.is_set():
                 return
             if isinstance(order, Start):
                 self._start(order)
             else:
                 self._take_out(order)
+            self._moved_at = time.monotonic()
+            orders.task_done()
 
     def _start(self, order: Start) -> None:
-        begun = time.monotonic()
-        with self._lock:
-            wanted = self._workers(order.stage, self._nodes(order.stage) + order.number)
-        try:
-            started, _ = self.actuator.resize(wanted)
-        except EnvironmentProblem as problem:
+        stage, begun = order.stage, time.monotonic()
+        with self._resizing:
+            done = self._resize()
             with self._lock:
-                self.scaler.failed(order.stage, self._now(), order.number)
-            self._tell_node(order.stage, "failed", None, begun, str(problem))
-            return
-        self.most_workers = max(self.most_workers, wanted)
-        self._resized(order.stage, self._nodes(order.stage) + order.number)
+                came = order.number
+                if done.problem is not None:
+                    came = max(0, min(order.number, (done.there or 0) - self._nodes(stage)))
+                    self.scaler.failed(stage, self._now(), order.number - came, order.replaces)
+                parts = self._parts()
+        if done.problem is not None:
+            self._tell_node(stage, "failed", None, begun, done.problem)
+            if not came:
+                return
+        if stage is Stage.WAREHOUSE and not order.replaces:  # whose facts have a place already
+            self._rebalance(parts)
         with self._lock:
-            self.scaler.started(order.stage, self._now(), order.number)
-            self._forget(order.stage)
-        self._tell_node(order.stage, "started", ", ".join(started) or None, begun)
+            self.scaler.started(stage, self._now(), came)
+            self._changed(stage)
+        self._tell_node(stage, "started", ", ".join(done.started) or None, begun)
 
     def _take_out(self, order: Stop) -> None:
-        begun = time.monotonic()
-        self._resized(order.stage, self._nodes(order.stage) - order.number)
+        stage, begun = order.stage, time.monotonic()
         with self._lock:
-            self.scaler.stopped(order.stage, self._now(), order.number)
-            self._forget(order.stage)
-            wanted = self._workers(order.stage, self._nodes(order.stage))
-        try:
-            _, stopped = self.actuator.resize(wanted)
-        except EnvironmentProblem as problem:
-            self.record.log.add(Remark(message=f"a node could not be stopped: {problem}"))
-            return
-        self._tell_node(order.stage, "stopped", ", ".join(stopped) or None, begun)
-
-    def _resized(self, stage: Stage, nodes: int) -> None:
-        """What a stage does with more or fewer nodes: queues are dealt anew, facts are rebalanced."""
-        if stage is Stage.WAREHOUSE and nodes != self.star.current.nodes:
-            moved = self.star.rebalance(nodes)
-            told = Rebalanced(
-                nodes_before=moved.nodes_before,
-                nodes_after=moved.nodes_after,
-                bytes=moved.bytes,
-                seconds=round(moved.seconds, 3),
-                version=moved.version,
-                rows=moved.rows,
-            )
-            self._rebalanced.append(told)
-            self.record.log.add(told)
-        elif stage is Stage.TRANSFORMATION:
-            with self._lock:
-                items = [item for waiting in self._waiting for item in waiting]
-                self._waiting = [deque(items[node::nodes]) for node in range(nodes)]
-                self._peaks = [0.0] * nodes
-
-    def _workers(self, stage: Stage, nodes: int) -> int:
-        """The Workers that are needed when a stage has so many nodes: stages share them."""
-        others = [self._nodes(other) for other in (Stage.TRANSFORMATION, Stage.WAREHOUSE) if other is not stage]
-        return max(nodes, *others)
-
-    def _forget(self, stage: Stage) -> None:
-        """What was measured with other nodes says nothing about these."""
+            parts = self._parts() - self.scaler.leaving(Stage.WAREHOUSE)
         if stage is Stage.WAREHOUSE:
+            self._rebalance(max(1, parts))
+        with self._resizing:
+            with self._lock:
+                left = self.scaler.leaving(stage)  # others died, and were told
+                self.scaler.stopped(stage, self._now())
+                self._changed(stage)
+            done = self._resize()
+        if done.problem is not None:
+            self.record.log.add(Remark(message=f"a node could not be stopped: {done.problem}"))
+        elif left:
+            self._tell_node(stage, "stopped", ", ".join(done.stopped) or None, begun)
+
+    def _resize(self) -> Resized:
+        with self._lock:
+            wanted = self._wanted()
+        try:
+            done = self.actuator.resize(wanted)
+        except EnvironmentProblem as problem:
+            return Resized(problem=str(problem))
+        self.most_workers = max(self.most_workers, done.there or 0)
+        return done
+
+    def _wanted(self) -> int:
+        """The Workers that are needed for the nodes that there are and that begin: stages share them."""
+        states = [self.scaler.stages[stage] for stage in (Stage.TRANSFORMATION, Stage.WAREHOUSE)]
+        return max(state.nodes + state.starting for state in states)
+
+    def _parts(self) -> int:
+        """How many nodes the facts are for: those that died come again."""
+        state = self.scaler.stages[Stage.WAREHOUSE]
+        return max(1, state.nodes + state.starting + state.missing)
+
+    def _rebalance(self, nodes: int) -> None:
+        if nodes == self.star.current.nodes:
+            return
+        self._rebalancing = True
+        try:
+            moved = self.star.rebalance(nodes)
+        finally:
+            self._rebalancing = False
+        told = Rebalanced(
+            nodes_before=moved.nodes_before,
+            nodes_after=moved.nodes_after,
+            bytes=moved.bytes,
+            seconds=round(moved.seconds, 3),
+            version=moved.version,
+            rows=moved.rows,
+        )
+        self._rebalanced.append(told)
+        self.record.log.add(told)
+
+    def _dealt_anew(self) -> None:
+        """The queues of as many transformation nodes as there are now; rows wait also while there is none."""
+        nodes = max(1, self._nodes(Stage.TRANSFORMATION))
+        with self._lock:
+            items = [item for waiting in self._waiting for item in waiting]
+            self._waiting = [deque(items[node::nodes]) for node in range(nodes)]
+            self._peaks = [0.0] * nodes
+
+    def _changed(self, stage: Stage) -> None:
+        """A stage has other nodes: queues are dealt anew; what was measured with the old ones says nothing of these."""
+        if stage is Stage.TRANSFORMATION:
+            self._dealt_anew()
+        elif stage is Stage.WAREHOUSE:
             self._measured.load_s = None
             self._measured.queries.clear()
+            self._measured.changes += 1
 
     def _nodes(self, stage: Stage) -> int:
         return self.scaler.stages[stage].nodes

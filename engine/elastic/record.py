@@ -14,7 +14,7 @@ from engine.control import RunControl, driven, is_alive
 from engine.elastic.decision import Stage
 from engine.errors import BadInput, RunCancelled
 from engine.events import Event, EventLog, LimitsSet, Remark, RunFinished, RunStarted
-from engine.model.elastic import Elastic, unknown_limits
+from engine.model.elastic import Elastic, unheeded
 from engine.model.file import WorkflowFile, to_yaml
 from engine.store import RunRecord
 from engine.store.runs import also_to, keep_run, new_run_id, run_folder
@@ -24,10 +24,10 @@ _FLOW = list(Stage)
 
 
 def limits_of(file: WorkflowFile) -> Elastic:
-    """The limits that a workflow file states; a file without them is refused."""
+    """The limits that a workflow file states and those that follow from them; a file without any is refused."""
     if file.workflow.elastic is None:
         raise BadInput(f"{file.path}: has no `elastic` section, so there are no limits to keep")
-    return file.workflow.elastic
+    return file.workflow.elastic.completed()
 
 
 def limits_event(limits: Elastic, moment: float) -> LimitsSet:
@@ -115,13 +115,18 @@ class ElasticRecord:
             )
         )
         self.log.add(limits_event(self.limits, self.zero))
-        self.summary["warnings"] = unknown_limits(self.limits)
-        for warning in self.summary["warnings"]:
-            self.log.add(Remark(time=self.zero, message=f"{self.file.path}: {warning}"))
+        self.summary["warnings"] = []
+        for warning in unheeded(self.limits):
+            self.warn(warning)
         self._keep("running", None)
         if self._told is not None:
             self._told(self.run, self.folder)
         return self
+
+    def warn(self, warning: str) -> None:
+        """Tell, before anything begins, what in the file is not heeded."""
+        self.summary["warnings"].append(warning)
+        self.log.add(Remark(time=self.zero, message=f"{self.file.path}: {warning}"))
 
     @property
     def name(self) -> str:

@@ -7,10 +7,10 @@ condition has held without a break. The nodes of all stages come from one pool o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from engine.elastic.decision import Action, Decision, Stage, out
+from engine.elastic.decision import Action, Decision, Stage
 from engine.elastic.stages import buffer, extraction, switch, transformation, warehouse
 from engine.model.elastic import Elastic, StageNodes
 
@@ -35,11 +35,15 @@ class Start:
     stage: Stage
     number: int
     reason: str
+    replaces: bool = False  # nodes that died: it waits for no other order
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Set nodes of a stage on standby; their work goes to others. No numbers: any of them."""
+    """Set nodes of a stage on standby; their work goes to others. No numbers: any of them.
+
+    Nodes that die before it is carried out have left already: `Scaler.leaving` tells how many are still to go.
+    """
 
     stage: Stage
     number: int
@@ -67,6 +71,7 @@ class StageState:
     nodes: int
     starting: int = 0
     stopping: int = 0
+    missing: int = 0  # that died, and whose replacement did not start
     quiet_until: float = -math.inf
     low_since: float | None = None
     told: bool = False  # that its limit is unreachable
@@ -83,6 +88,7 @@ class Scaler:
 
     limits: Elastic
     followed: Set[Stage] = frozenset()  # whose nodes somebody else adds and removes, and not from this pool
+    fixed: Mapping[Stage, str] = field(default_factory=dict)  # whose nodes nobody adds or removes, and why
     stages: dict[Stage, StageState] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -108,17 +114,15 @@ class Scaler:
         """What is to be done after a look at the stages."""
         orders = []
         for stage, state in self.stages.items():
-            if stage in self.followed:
+            if stage in self.followed and stage not in self.fixed:
                 continue
-            if state.starting or state.stopping or now < state.quiet_until:
-                # What is measured now is still of the old nodes.
-                state.low_since = None
-                continue
-            if state.nodes < state.limits.min:  # one died, and its replacement did not start
-                order: Order | None = self._out(
-                    stage, state, out(f"{state.nodes} of {state.limits.min} nodes are left")
-                )
-            else:
+            # Those that died are replaced also while something else is under way, which may wait for them.
+            order = self._again(stage, state) if now >= state.quiet_until else None
+            if order is None:
+                if state.starting or state.stopping or now < state.quiet_until:
+                    # What is measured now is still of the old nodes.
+                    state.low_since = None
+                    continue
                 order = self._decided(stage, state, self._decide(stage, sample), now)
             if order is not None:
                 orders.append(order)
@@ -138,21 +142,35 @@ class Scaler:
             case Stage.WAREHOUSE:
                 return warehouse.decide(sample.load_s, sample.query_s, limits.warehouse)
 
+    def _again(self, stage: Stage, state: StageState) -> Order | None:
+        """Another try to replace those that died, where the pool has a node for one."""
+        number = min(state.missing, self.ready)
+        if number < 1:
+            if not state.missing or state.told:
+                return None
+            state.told = True
+            why = f"no node is ready: all {self.limits.pool} of the pool are at work"
+            return Unreachable(stage, f"{state.missing} of its nodes died and could not be replaced; {why}")
+        state.missing -= number
+        state.starting += number
+        return Start(stage, number, f"{number} of its nodes died and could not be replaced: another try", replaces=True)
+
     def _decided(self, stage: Stage, state: StageState, decision: Decision, now: float) -> Order | None:
         if decision.action is not Action.IN:
             state.low_since = None
-        if decision.action is not Action.OUT:
+        if decision.action is not Action.OUT and not state.missing:
             state.told = False
         if decision.action is Action.OUT:
             return self._out(stage, state, decision)
-        if decision.action is Action.IN and state.nodes > state.limits.min:
+        if decision.action is Action.IN and state.nodes > state.limits.min and stage not in self.fixed:
             return self._in(stage, state, decision, now)
         return None
 
     def _out(self, stage: Stage, state: StageState, decision: Decision) -> Order | None:
         wanted = max(1, math.ceil(self.limits.step_share * state.nodes))
         number = int(min(wanted, self.ready, state.most - state.nodes))
-        if number > 0:
+        fixed = self.fixed.get(stage)
+        if number > 0 and fixed is None:
             state.starting = number
             state.told = False
             return Start(stage, number, decision.reason)
@@ -163,16 +181,19 @@ class Scaler:
             f"the {stage.value} may have {state.nodes} nodes at most"
             if state.nodes >= state.most
             else f"no node is ready: all {self.limits.pool} of the pool are at work"
+            if number <= 0 or fixed is None
+            else fixed
         )
         return Unreachable(stage, f"{decision.reason}; {why}")
 
     def _in(self, stage: Stage, state: StageState, decision: Decision, now: float) -> Order | None:
         if state.low_since is None:
             state.low_since = now
-        hold = self.limits.hold_s if decision.hold_s is None else decision.hold_s
+        hold = max(self.limits.hold_s if decision.hold_s is None else decision.hold_s, self._turn_s(stage))
         if now - state.low_since < hold:
             return None
         state.low_since = None
+        state.missing = 0  # fewer are enough
         # Half of the nodes at most: the others then have twice as much each, which is within the limit.
         wanted = max(1, math.floor(min(self.limits.step_share, 0.5) * state.nodes))
         able = len(decision.leaves) or wanted
@@ -181,7 +202,22 @@ class Scaler:
         reason = f"{decision.reason}, for {hold:g} s"
         return Stop(stage, number, reason, decision.leaves[:number], decision.takes_over[:number])
 
+    def _turn_s(self, stage: Stage) -> float:
+        """From one measure of a stage that is worth something to the next: rows come once in each extraction.
+
+        Between two of them every queue is short, whatever the rate.
+        """
+        every = self.limits.extraction.every_s
+        if stage in (Stage.SWITCH, Stage.WAREHOUSE):
+            every = max(every, self.limits.warehouse.every_s)
+        return every
+
     # -- what became of it
+
+    def leaving(self, stage: Stage) -> int:
+        """How many nodes of a stage are still to go, now that its `Stop` is carried out."""
+        state = self.stages[stage]
+        return max(0, min(state.stopping, state.nodes - state.limits.min))
 
     def started(self, stage: Stage, now: float, number: int = 1) -> None:
         """Nodes that were started are at work."""
@@ -190,26 +226,36 @@ class Scaler:
         state.nodes += number
         self._settle(state, now)
 
-    def failed(self, stage: Stage, now: float, number: int = 1) -> None:
+    def failed(self, stage: Stage, now: float, number: int = 1, replaces: bool = False) -> None:
         """Nodes did not start; they are in the pool again, and after the settling time another try is made."""
         state = self.stages[stage]
         state.starting -= number
+        if replaces:
+            state.missing += number
         self._settle(state, now)
 
-    def stopped(self, stage: Stage, now: float, number: int = 1) -> None:
-        """Nodes are on standby: the pool has them again."""
+    def stopped(self, stage: Stage, now: float) -> None:
+        """A `Stop` was carried out: those that were still to go are on standby, and the pool has them again."""
         state = self.stages[stage]
-        state.stopping -= number
-        state.nodes -= number
+        state.nodes -= self.leaving(stage)
+        state.stopping = 0
         self._settle(state, now)
 
-    def lost(self, stage: Stage, reason: str) -> Start:
-        """A node died: it is replaced at once, out of turn. The machine that it ran on is ready for another."""
+    def lost(self, stage: Stage, reason: str) -> Start | None:
+        """A node died: it is replaced at once, out of turn. The machine that it ran on is ready for another.
+
+        Where one was to go anyway, it has gone, and nothing is to be done.
+        """
         state = self.stages[stage]
-        state.nodes -= 1
-        state.starting += 1
         state.low_since = None
-        return Start(stage, 1, f"{reason}: it is replaced")
+        if self.leaving(stage):
+            state.nodes -= 1
+            state.stopping -= 1
+            return None
+        number = min(1, state.nodes)  # none: it died as it began, and is among those that are started
+        state.nodes -= number
+        state.starting += number
+        return Start(stage, number, f"{reason}: it is replaced", replaces=True)
 
     def follow(self, stage: Stage, nodes: int) -> None:
         """So many nodes does somebody else give a stage now."""
@@ -222,8 +268,11 @@ class Scaler:
     def check(self) -> None:
         """What always holds; for tests."""
         assert self.ready >= 0
-        for state in self.stages.values():
+        for stage, state in self.stages.items():
             assert state.starting >= 0
             assert state.stopping >= 0
+            assert state.missing >= 0
+            assert state.nodes >= 0
             assert state.nodes + state.starting <= state.most
-            assert state.nodes - state.stopping >= min(state.limits.min, state.nodes)
+            assert state.nodes + state.starting + state.missing >= state.limits.min
+            assert self.leaving(stage) == 0 or state.nodes - self.leaving(stage) >= state.limits.min

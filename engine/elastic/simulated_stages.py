@@ -100,6 +100,11 @@ class Extractors:
         self.coming[here] = 0.0
         return rows
 
+    @property
+    def idle(self) -> bool:
+        """Whether the last extraction brought nothing."""
+        return not self.times.any() and not self.rows
+
     def add(self, number: int) -> None:
         """More nodes share the sources from the next extraction on."""
         more = np.zeros(number)
@@ -145,6 +150,11 @@ class Transformers:
             total = room
         self.queues -= done
         return total
+
+    def rest(self) -> None:
+        """No rows come; once the queues are worked off, none waits."""
+        if not self.queues.any():
+            self.longest_s = 0.0
 
     def add(self, number: int) -> None:
         """More nodes with empty queues."""
@@ -219,6 +229,7 @@ class Star:
 
     def __init__(self, limits: Elastic) -> None:
         self._limits = limits.warehouse
+        self._turn_s = max(limits.warehouse.every_s, limits.extraction.every_s)  # when rows are due again
         self._capacity: Capacity = limits.capacity
         self._row_mb = limits.capacity.row_bytes / _MB
         self._next = 0.0
@@ -262,6 +273,8 @@ class Star:
             rounds = max(1, int(np.ceil(rows * self._row_mb / self._limits.batch_mb / self.nodes)))
             seconds = rounds * self._capacity.load_fixed_s + rows / (self.nodes * self._capacity.load_rows_s)
             self._loading, self._done_at, self.load_s = rows, now + seconds, seconds
+        elif now - self._taken_at >= self._turn_s - 1e-9:  # no rows are a load too, one that takes no time
+            self.load_s, self.rate_rows_s = 0.0, 0.0
 
     def _forget(self, now: float) -> None:
         keep = self._capacity.keep_s

@@ -121,7 +121,7 @@ class Simulation:
 
     def run(self) -> Simulated:
         """All of it. Rows are neither lost nor made: `rows()` adds up after every step."""
-        ticks = round(self.rate.seconds / self.tick_s)
+        ticks = max(1, round(self.rate.seconds / self.tick_s))  # however short: it is looked at once
         for tick in range(ticks):
             now = tick * self.tick_s
             if self._pace is not None and tick % _TICKS_A_SAMPLE == 0:
@@ -142,6 +142,8 @@ class Simulation:
         self.result.generated_rows += rows
         extracted = self._extraction.step(now, seconds, rows)
         done = self._transformation.step(seconds, extracted, self._buffers.room())
+        if self._extraction.idle:
+            self._transformation.rest()
         self._buffers.step(seconds, done)
         self._star.step(now, self._buffers)
         # A node counts from the moment it is taken from the pool.
@@ -243,7 +245,7 @@ class Simulation:
             else:
                 if stage is not None:
                     stage.remove(order.leaves, order.takes_over)
-                self.scaler.stopped(order.stage, now, order.number)
+                self.scaler.stopped(order.stage, now)
             if doing.rebalancing is not None:
                 self._tell(doing.rebalancing)  # in its order: a log's time does not go back
                 self._star.resize(self.scaler.stages[Stage.WAREHOUSE].nodes)

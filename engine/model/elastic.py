@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from engine.model.kept import Kept
 from engine.model.problems import did_you_mean
@@ -17,7 +17,18 @@ Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
-Policy = Literal["round_robin", "on_demand", "hash", "range", "copy"]
+
+
+def _no_copy(policy: object) -> object:
+    if policy == "copy":
+        raise ValueError(
+            "with `copy` every node would get every row, and the warehouse each row as often; it is dimensions "
+            "that are copied"
+        )
+    return policy
+
+
+Policy = Annotated[Literal["round_robin", "on_demand", "hash", "range"], BeforeValidator(_no_copy)]
 
 QUERIES = ("Q1.1", "Q2.1", "Q3.1", "Q4.1")
 
@@ -99,7 +110,6 @@ class Switch(Kept):
     margin_rows_s: NotNegative = Field(0.0, description="Z: scale-in asks for so much less than the limit.")
     hold_s: Seconds | None = Field(None, description="For how long the rate must be that low; none given: hold_s.")
     nodes: StageNodes = Field(default_factory=StageNodes, description="How many nodes it may have.")
-    distribution: Policy = Field("hash", description="How facts are dealt to the warehouse's nodes.")
 
     @model_validator(mode="after")
     def _possible(self) -> Switch:
@@ -261,7 +271,11 @@ class Elastic(Kept):
     """The limits of an elastic workflow, the nodes that are ready to keep them, and the data rate."""
 
     pool: int = Field(12, ge=1, description="All nodes there are: those at work and those that are ready.")
-    limit_s: Seconds | None = Field(None, description="How long extraction, transformation and load may take in all.")
+    limit_s: Seconds | None = Field(
+        None,
+        description="How long extraction, transformation and load may take in all; those of extraction and load that "
+        "have no limit of their own share what the others leave.",
+    )
     sample_s: Seconds = Field(2.0, description="The stages are looked at every so many seconds.")
     settle_s: NotNegative = Field(6.0, description="After a change a stage is left alone for so long.")
     hold_s: Seconds = Field(20.0, description="Scale-in comes when its condition has held for so long.")
@@ -284,6 +298,31 @@ class Elastic(Kept):
         stages = (self.extraction, self.transformation, self.buffer, self.switch, self.warehouse)
         return sum(stage.nodes.min for stage in stages)
 
+    def completed(self) -> Elastic:
+        """With the limits of extraction and load that follow from that of all three.
+
+        As in the paper's scenario (its section 5.2: 3 s in all, 1 s each), whoever has no limit gets an equal share;
+        the transformation's is for its queue, whose limit is a size.
+        """
+        share = self._share_s
+        if share is None:
+            return self
+        extraction, warehouse = self.extraction, self.warehouse
+        if extraction.limit_s is None:
+            extraction = extraction.model_copy(update={"limit_s": min(share, extraction.every_s)})
+        if warehouse.load_limit_s is None:
+            warehouse = warehouse.model_copy(update={"load_limit_s": min(share, warehouse.every_s)})
+        return self.model_copy(update={"extraction": extraction, "warehouse": warehouse})
+
+    @property
+    def _share_s(self) -> float | None:
+        """What each stage without a time limit has of the limit of all; none where nothing follows from it."""
+        if self.limit_s is None:
+            return None
+        stated = [part for part in (self.extraction.limit_s, self.warehouse.load_limit_s) if part is not None]
+        left = self.limit_s - sum(stated)
+        return left / (3 - len(stated)) if left > 0 else None
+
     @model_validator(mode="after")
     def _possible(self) -> Elastic:
         if self.least_nodes > self.pool:
@@ -302,11 +341,30 @@ class Elastic(Kept):
             raise ValueError(
                 f"extraction and load may take {known:g} s together, but all stages {self.limit_s:g} s (limit_s)"
             )
+        share = self._share_s
+        for name, stage, limit in (
+            ("extraction", self.extraction, self.extraction.limit_s),
+            ("load", self.warehouse, self.warehouse.load_limit_s),
+        ):
+            if share is not None and limit is None and stage.margin_s >= min(share, stage.every_s) / 2:
+                has = min(share, stage.every_s)
+                raise ValueError(
+                    f"of {self.limit_s:g} s for all stages (limit_s) the {name} has {has:g} s; with a margin X of "
+                    f"{stage.margin_s:g} s (margin_s) nodes could never be removed"
+                )
         return self
 
 
-def unknown_limits(part: Kept, place: str = "elastic") -> list[str]:
-    """What stands among the limits and is none: it is kept in the file, and nobody heeds it."""
+def unheeded(limits: Elastic) -> list[str]:
+    """What a person wrote among the limits and nobody heeds."""
+    found = _unknown(limits, "elastic")
+    if limits.warehouse.query_limit_s is not None and not limits.warehouse.sessions:
+        found.append("`elastic.warehouse.query_limit_s` is not heeded: nobody asks queries (`sessions` is 0)")
+    return found
+
+
+def _unknown(part: Kept, place: str) -> list[str]:
+    """What is no limit: it is kept in the file."""
     fields = type(part).model_fields
     found = [
         f"`{place}.{name}` is no limit, so it is not heeded{did_you_mean(name, fields)}"
@@ -316,5 +374,5 @@ def unknown_limits(part: Kept, place: str = "elastic") -> list[str]:
         value = getattr(part, name)
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, Kept):
-                found += unknown_limits(one, f"{place}.{name}")
+                found += _unknown(one, f"{place}.{name}")
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import itertools
 import json
 import os
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 from pyspark.sql import SparkSession
 
@@ -34,6 +35,8 @@ START_TIMEOUT_S = 90
 STOP_TIMEOUT_S = 15
 ASK_TIMEOUT_S = 10
 
+_PREFIX = "papilio-cluster-"
+_HELD = "held"  # the file that says that a cluster's process lives
 _HOST = "127.0.0.1"
 _MASTER_CLASS = "org.apache.spark.deploy.master.Master"
 _WORKER_CLASS = "org.apache.spark.deploy.worker.Worker"
@@ -50,6 +53,10 @@ def executor_ids(session: SparkSession) -> list[str]:
     """The executors that an application has on a cluster, in the order in which they came."""
     found = session.sparkContext._jsc.sc().getExecutorIds().mkString(",")
     return sorted(filter(None, found.split(",")), key=int)
+
+
+class NoSuchWorker(BadInput):
+    """The cluster has no worker of that name, or has none any more."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +104,7 @@ class StandaloneCluster:
         self._daemons: dict[str, _Daemon] = {}
         self._guard: subprocess.Popen[bytes] | None = None
         self._folder: Path | None = None
+        self._held: IO[bytes] | None = None
         self._url = ""
         self._web = ""
         self._archive = self._class_path = ""
@@ -110,8 +118,10 @@ class StandaloneCluster:
 
     def __enter__(self) -> StandaloneCluster:
         java = find_java()
-        self._folder = Path(tempfile.mkdtemp(prefix="papilio-cluster-")).resolve()
+        _remove_dead()
+        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
         try:
+            self._held = _hold(self._folder)
             (self._folder / "local").mkdir()
             self._properties = write_private(self._folder / "daemon.properties", self._daemon_properties())
             self._environment = spark_environment(java, loopback=True)
@@ -176,17 +186,20 @@ class StandaloneCluster:
         daemon = self._start_worker()
         try:
             self._await_registered(daemon)
+            found = next((worker for worker in self.workers() if worker.id == daemon.name), None)
+            if found is None:
+                raise self._problem(daemon, "ended as soon as it was registered")
         except BaseException:
             self._end(daemon)
             raise
-        return next(worker for worker in self.workers() if worker.id == daemon.name)
+        return found
 
     def stop_worker(self, id: str) -> None:
         """End a worker and its executors, and wait until the Master knows."""
         daemon = self._daemons.get(id)
         if daemon is None or daemon.name == "master":
             known = ", ".join(worker.id for worker in self.workers()) or "none"
-            raise BadInput(f"no worker {id!r} in this cluster; there are: {known}")
+            raise NoSuchWorker(f"no worker {id!r} in this cluster; there are: {known}")
         self._end(daemon)
         self._await(
             lambda: all(told["port"] != daemon.port or told["state"] != "ALIVE" for told in self._ask()),
@@ -309,3 +322,23 @@ class StandaloneCluster:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+
+def _hold(folder: Path) -> IO[bytes]:
+    """Hold a lock in the folder, for as long as this process lives. It is there when it is held, and not before."""
+    new = folder / f"{_HELD}.new"
+    file = new.open("wb")
+    fcntl.flock(file, fcntl.LOCK_EX)
+    new.rename(folder / _HELD)
+    return file
+
+
+def _remove_dead() -> None:
+    """Remove the folders of clusters whose process was killed; Master and Workers ended with it."""
+    for held in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/{_HELD}"):
+        with contextlib.suppress(OSError), held.open("rb") as file:  # of another person, held, or gone by now
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(held.parent, ignore_errors=True)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from engine.control import RunControl, driven
-from engine.elastic.actuators import NotOurs, allocation_settings, check_master
+from engine.elastic.actuators import Given, NotOurs, Resized, allocation_settings, check_master
 from engine.elastic.decision import Stage
-from engine.elastic.scaler import Sample, Scaler, Start
+from engine.elastic.scaler import Sample, Scaler, Start, Unreachable
 from engine.errors import BadInput
 from engine.model.elastic import Elastic
 from engine.spark.cluster import executor_ids
@@ -52,6 +52,22 @@ def test_they_come_after_a_look_and_leave_when_idle_for_as_long_as_the_limits_sa
     assert settings["sustainedSchedulerBacklogTimeout"] == "6s"
     names = ("executorIdleTimeout", "cachedExecutorIdleTimeout", "shuffleTracking.timeout")
     assert [settings[name] for name in names] == ["20s"] * 3
+
+
+def test_between_two_extractions_or_loads_no_executor_leaves():
+    assert asked(hold_s=20, extraction={"every_s": 60})["executorIdleTimeout"] == "60s"
+    assert asked(hold_s=20, warehouse={"every_s": 90})["cachedExecutorIdleTimeout"] == "90s"
+
+
+def test_executors_that_nobody_allocates_are_followed_and_that_they_are_too_few_is_told():
+    nobody = Given.fixed
+    stage = Stage.TRANSFORMATION
+    scaler = Scaler(limits(), frozenset({stage}), {stage: nobody})
+    scaler.follow(stage, 2)
+    (told,) = scaler.sample(0, Sample(queues_mb=[1000.0] * 2))
+    assert isinstance(told, Unreachable)
+    assert told.reason.endswith("nobody adds executors: spark.dynamicAllocation.enabled is not true")
+    assert scaler.sample(2, Sample(queues_mb=[0.0] * 2)) == scaler.sample(90, Sample(queues_mb=[0.0] * 2)) == []
 
 
 def test_who_leaves_hands_shuffles_and_cached_rows_on():
@@ -109,7 +125,7 @@ def test_what_cannot_be_or_would_be_two_controllers_is_refused(master, confs, en
 
 def test_local_spark_has_no_executors_that_come_and_go(spark):
     assert executor_ids(spark) == []
-    assert (NotOurs().resize(5), NotOurs().there()) == (([], []), None)
+    assert (NotOurs().resize(5), NotOurs().there()) == (Resized(), None)
 
 
 def test_the_scaler_follows_a_stage_that_somebody_else_scales_and_decides_the_others():

@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from engine.cli._workflow import Given
+from engine.elastic import launch
 from engine.errors import BadInput
-from engine.model.elastic import Elastic
+from engine.events import LogReader, Remark
+from engine.model.elastic import Elastic, unheeded
 from engine.model.file import load, to_yaml, workflow_from
-from tests.end_to_end.helpers import papilio_here
+from engine.request import RunRequest
+from tests.end_to_end.helpers import WORKFLOWS, answer, papilio_here
 
 RATE = {"kind": "steps", "steps": [{"at_s": 0, "rows_s": 10}, {"at_s": 5, "rows_s": 20}], "seconds": 9}
 
@@ -57,6 +61,10 @@ def test_limits_are_part_of_what_a_workflow_does(tmp_path):
         ({"pool": 4}, "elastic", "the stages need 5 nodes at least (the sum of their nodes.min), and the pool has 4"),
         ({"hold_s": 5, "settle_s": 6}, "elastic", "would come before a change has settled"),
         ({"limit_s": 2, "extraction": {"limit_s": 1.5}, "warehouse": {"load_limit_s": 1}}, "elastic", "2.5 s together"),
+        ({"limit_s": 3, "extraction": {"margin_s": 0.5}}, "elastic", "of 3 s for all stages (limit_s) the extraction has 1 s"),
+        ({"transformation": {"distribution": "copy"}}, "elastic.transformation.distribution", "each row as often"),
+        ({"extraction": {"distribution": "copy"}}, "elastic.extraction.distribution", "it is dimensions that are copied"),
+        ({"buffer": {"distribution": "copy"}}, "elastic.buffer.distribution", "it is dimensions that are copied"),
         ({"rate": {"kind": "diurnal", "low_rows_s": 9, "high_rows_s": 5}}, "elastic.rate", "above the highest"),
         ({"rate": RATE | {"seconds": 5}}, "elastic.rate", "a step begins at 5 s, but all lasts 5 s"),
         ({"rate": {"kind": "tides"}}, "elastic.rate", "'steps', 'ramp', 'recorded', 'diurnal', 'bursts'"),
@@ -77,3 +85,65 @@ def test_a_contradiction_knows_its_line(tmp_path):
     line = next(n for n, text in enumerate(file.read_text().splitlines(), 1) if "switch:" in text)
     with pytest.raises(BadInput, match=f"{file.name}:{line}: `elastic.switch`"):
         load(file)
+
+
+def limits(**more) -> Elastic:
+    return Elastic.model_validate({"rate": RATE} | more)
+
+
+def test_whoever_has_no_time_limit_shares_what_the_others_leave_of_that_of_all():
+    made = limits(limit_s=3).completed()
+    assert (made.extraction.limit_s, made.warehouse.load_limit_s) == (1, 1)  # as in the paper's scenario
+    made = limits(limit_s=3, warehouse={"every_s": 2, "load_limit_s": 2}).completed()
+    assert (made.extraction.limit_s, made.warehouse.load_limit_s) == (0.5, 2)
+    made = limits(limit_s=60).completed()
+    assert (made.extraction.limit_s, made.warehouse.load_limit_s) == (2, 2)  # no longer than until the next begins
+    stated = limits(limit_s=3, extraction={"limit_s": 1}, warehouse={"load_limit_s": 1})
+    assert stated.completed() == stated
+    assert limits().completed() == limits()
+    assert limits(limit_s=2, extraction={"limit_s": 2}).completed().warehouse.load_limit_s is None  # nothing is left
+
+
+def test_a_file_with_a_limit_for_all_stages_alone_is_scaled_by_it(tmp_path):
+    file = written(
+        tmp_path, {"limit_s": 3, "rate": {"kind": "ramp", "from_rows_s": 400_000, "to_rows_s": 400_000, "seconds": 60}}
+    )
+    summary = answer(papilio_here("scale", "simulate", file, "--json", home=tmp_path))
+    assert {"extraction", "warehouse"} <= {one["stage"] for one in summary["decisions"] if one["kind"] == "scale out"}
+    assert "limit_s: 1" not in file.read_text()  # what follows is not written
+
+
+def test_a_total_that_is_broken_is_told_with_the_stage_that_took_longest(tmp_path):
+    rate = {"kind": "ramp", "from_rows_s": 400_000, "to_rows_s": 400_000, "seconds": 60}
+    file = written(tmp_path, {"limit_s": 2, "rate": rate, "warehouse": {"nodes": {"max": 1}}})
+    done = papilio_here("scale", "simulate", file, "--run-dir", tmp_path / "run", home=tmp_path)
+    assert "! all three took more than 2 s in" in done.stdout
+    assert "the warehouse took longest" in done.stdout
+    (told, *_) = [event.message for event in LogReader(tmp_path / "run" / "events.jsonl") if isinstance(event, Remark)]
+    assert "more than their limit of 2 s (limit_s)" in told
+
+
+def test_a_limit_for_queries_that_nobody_asks_is_told(tmp_path):
+    told = "`elastic.warehouse.query_limit_s` is not heeded: nobody asks queries (`sessions` is 0)"
+    file = written(tmp_path, {"warehouse": {"query_limit_s": 9}})
+    assert told in papilio_here("scale", "simulate", file, home=tmp_path).stdout
+    assert unheeded(limits(warehouse={"query_limit_s": 9, "sessions": 1})) == []
+    assert unheeded(limits(switch={"distribution": "hash"})) == [
+        "`elastic.switch.distribution` is no limit, so it is not heeded"
+    ]
+
+
+def test_from_the_run_bar_rows_that_are_not_there_are_made_before_they_are_replayed(tmp_path, monkeypatch):
+    monkeypatch.setenv("PAPILIO_HOME", str(tmp_path))
+    document = yaml.safe_load((WORKFLOWS / "elastic_tpch_to_ssb.butterfly.yaml").read_text())
+    document["elastic"]["live"]["scale"] = 0.001
+    document["parameters"]["data_folder"]["default"] = str(tmp_path / "data")
+    file = tmp_path / "w.butterfly.yaml"
+    file.write_text(yaml.safe_dump(document))
+    told: list[str] = []
+    monkeypatch.setattr(launch, "launch_live", lambda bound, record, confs, prepare: prepare(told.append))
+    RunRequest(policy="elastic").start(Given(file).open())
+    assert (tmp_path / "data" / "lineitem.parquet").exists()
+    assert told == [f"generating TPC-H at scale 0.001 in {tmp_path / 'data'}"]
+    RunRequest(policy="elastic").start(Given(file).open())
+    assert len(told) == 1

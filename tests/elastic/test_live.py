@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -175,8 +176,12 @@ class Live:
         return events
 
     def workers(self) -> list[psutil.Process]:
-        children = psutil.Process(self.process.pid).children(recursive=True)
-        return [child for child in children if "org.apache.spark.deploy.worker.Worker" in child.cmdline()]
+        found = []
+        for child in psutil.Process(self.process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):  # it ended
+                if "org.apache.spark.deploy.worker.Worker" in child.cmdline():
+                    found.append(child)
+        return found
 
     def summary(self) -> dict[str, Any]:
         out, err = self.process.communicate(timeout=PATIENCE_S)
@@ -339,7 +344,7 @@ def test_queries_go_on_while_the_live_warehouse_is_rebalanced_and_their_answers_
     # The scaler looks when all rows of the first seconds are loaded, so nothing but the rebalancing happens after it.
     # So many facts take several times as long to move as a query takes.
     rate = steps(135, (0, 18_000), (40, 0), (100, 3000))
-    limits = {"every_s": 2, "load_limit_s": 0.05, "nodes": {"max": 2}, "sessions": 2, "queries": ["Q1.1"]}
+    limits = {"every_s": 2, "query_limit_s": 0.05, "nodes": {"max": 2}, "sessions": 2, "queries": ["Q1.1"]}
     run = live(workflow(tmp_path, lines, rate=rate, warehouse=limits, sample_s=65, settle_s=5, hold_s=100,
                         transformation={"queue_mb": 1000}))  # fmt: skip
     summary = run.summary()

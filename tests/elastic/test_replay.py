@@ -8,12 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engine.elastic.actuators import OwnWorkers
+from engine.elastic.actuators import OwnWorkers, Resized
 from engine.elastic.distribution import Parcel, distribution
-from engine.elastic.live import LiveRun, live_limits
+from engine.elastic.live import LiveRun, live_limits, not_live
 from engine.elastic.replay import Replay
-from engine.errors import BadInput, RunFailed
+from engine.elastic.total import TotalTime
+from engine.errors import BadInput, EnvironmentProblem, RunFailed
 from engine.model.elastic import Elastic
+from engine.spark.cluster import NoSuchWorker
 from engine.spark.packs import PackStore
 
 RATE = {"kind": "ramp", "from_rows_s": 1, "to_rows_s": 1, "seconds": 1}
@@ -72,12 +74,6 @@ def test_the_same_rows_go_to_the_same_node_and_every_node_gets_some(name, store,
         assert rounds[1] == sorted(rounds[1])
 
 
-def test_live_no_row_is_copied():
-    limits = Elastic.model_validate({"rate": RATE, "transformation": {"distribution": "copy"}})
-    with pytest.raises(BadInput, match="`copy` would load every row once for each node"):
-        live_limits(limits)
-
-
 def test_a_file_without_rows_is_refused(store, tmp_path):
     pq.write_table(pa.table({"n": pa.array([], pa.int64())}), tmp_path / "none.parquet")
     with pytest.raises(BadInput, match="has no rows to replay"):
@@ -90,15 +86,21 @@ class Cluster:
     def __init__(self) -> None:
         self.ids = ["worker-1"]
         self.dead: list[str] = []
+        self.gone: set[str] = set()
+        self.fails = 0  # the worker that does not start
 
     def workers(self):
         return [type("Worker", (), {"id": id_}) for id_ in self.ids]
 
     def add_worker(self):
+        if len(self.ids) + 1 == self.fails:
+            raise EnvironmentProblem(f"worker-{self.fails} did not start")
         self.ids.append(f"worker-{len(self.ids) + 1}")
         return type("Worker", (), {"id": self.ids[-1]})
 
     def stop_worker(self, id_):
+        if id_ in self.gone:
+            raise NoSuchWorker(id_)
         self.ids.remove(id_)
 
     def forget_dead(self):
@@ -109,11 +111,25 @@ class Cluster:
 def test_workers_are_started_and_the_youngest_stopped_first():
     cluster = Cluster()
     actuator = OwnWorkers(cluster)  # type: ignore[arg-type]
-    assert actuator.resize(3) == (["worker-2", "worker-3"], [])
-    assert actuator.resize(3) == ([], [])
-    assert actuator.resize(1) == ([], ["worker-2", "worker-3"])
+    assert actuator.resize(3) == Resized(("worker-2", "worker-3"), (), 3)
+    assert actuator.resize(3) == Resized((), (), 3)
+    assert actuator.resize(1) == Resized((), ("worker-2", "worker-3"), 1)
     cluster.dead = ["worker-1"]
     assert (actuator.lost(), actuator.lost()) == (["worker-1"], [])
+
+
+def test_workers_that_came_before_one_that_does_not_start_stay_and_are_counted():
+    cluster = Cluster()
+    cluster.fails = 3
+    assert OwnWorkers(cluster).resize(4) == Resized(("worker-2",), (), 2, "worker-3 did not start")  # type: ignore[arg-type]
+
+
+def test_a_worker_that_dies_before_it_can_be_stopped_is_gone_all_the_same():
+    cluster = Cluster()
+    actuator = OwnWorkers(cluster)  # type: ignore[arg-type]
+    actuator.resize(3)
+    cluster.gone = {"worker-2"}
+    assert actuator.resize(1) == Resized((), ("worker-2", "worker-3"), 1)
 
 
 def test_live_the_stages_of_the_driver_have_one_node_each():
@@ -124,6 +140,10 @@ def test_live_the_stages_of_the_driver_have_one_node_each():
     assert [live.extraction.nodes.max, live.buffer.nodes.max, live.switch.nodes.max] == [1, 1, 1]
     assert (live.warehouse.nodes.max, live.transformation.nodes.max) == (3, None)
     assert limits.extraction.nodes.max == 4
+    assert not_live(limits) == [
+        "`elastic.extraction.nodes` is not heeded live: the driver is the one node of the extraction"
+    ]
+    assert not_live(live) == []
 
 
 def test_what_was_given_is_told_as_first_rows_of_the_file(store, tmp_path):
@@ -175,6 +195,7 @@ def test_a_run_that_lost_rows_fails_and_one_that_filtered_them_does_not(
     run._schema, run.scaler, run.most_workers = None, SimpleNamespace(nodes=dict), 1
     run.taken_rows, run.transformed_rows = taken, transformed
     run._rebalanced, run._unreachable = [], set()
+    run.total, run._query_max_s = TotalTime(3), None
     replay = Replay(tmp_path / "rows.parquet", store, pack_rows=4)
     store.release([pack for pack, _ in replay.take(10)])
     if reason is None:

@@ -121,10 +121,84 @@ def test_a_lost_node_is_replaced_at_once():
     scaler = Scaler(limits())
     scaler.sample(0, BUSY)
     order = scaler.lost(Stage.WAREHOUSE, "worker-2 died")
-    assert order == Start(Stage.WAREHOUSE, 1, "worker-2 died: it is replaced")
+    assert order == Start(Stage.WAREHOUSE, 1, "worker-2 died: it is replaced", replaces=True)
     scaler.started(Stage.WAREHOUSE, 5)
     assert scaler.nodes()["warehouse"] == 1
     scaler.check()
+
+
+def test_a_replacement_that_fails_is_tried_again_also_where_enough_nodes_are_left():
+    scaler = Scaler(limits())
+    now = grown(scaler)
+    order = scaler.lost(TRANSFORMATION, "worker-2 died")
+    scaler.failed(TRANSFORMATION, now, order.number, replaces=True)
+    busy_enough = Sample(queues_mb=[40])
+    assert scaler.sample(now + 9, busy_enough) == []
+    (again,) = scaler.sample(now + 10, busy_enough)
+    assert (type(again), again.number, again.replaces) == (Start, 1, True)
+    assert "1 of its nodes died and could not be replaced: another try" in again.reason
+    scaler.started(TRANSFORMATION, now + 12)
+    assert scaler.nodes()["transformation"] == 2
+    assert scaler.sample(now + 30, busy_enough) == []
+
+
+def test_a_replacement_that_fails_is_tried_again_while_an_order_waits_for_it():
+    scaler = Scaler(limits(warehouse={"every_s": 9, "load_limit_s": 5}))
+    (out,) = scaler.sample(0, Sample(load_s=6))
+    order = scaler.lost(Stage.WAREHOUSE, "worker-1 died")
+    scaler.failed(Stage.WAREHOUSE, 1, order.number, replaces=True)
+    assert scaler.sample(10, Sample()) == []
+    (again,) = scaler.sample(11, Sample())
+    assert (again.number, again.replaces) == (1, True)
+    scaler.started(Stage.WAREHOUSE, 12, again.number)
+    scaler.started(Stage.WAREHOUSE, 13, out.number)
+    assert scaler.nodes()["warehouse"] == 2
+    scaler.check()
+
+
+def test_a_replacement_for_which_no_node_is_ready_is_told_once():
+    scaler = Scaler(limits(pool=5))
+    order = scaler.lost(TRANSFORMATION, "worker-1 died")
+    scaler.failed(TRANSFORMATION, 0, order.number, replaces=True)
+    scaler.stages[Stage.EXTRACTION].nodes = 2  # which took the machine
+    (told,) = scaler.sample(10, Sample(queues_mb=[40]))
+    assert isinstance(told, Unreachable)
+    assert "no node is ready" in told.reason
+    assert scaler.sample(12, Sample(queues_mb=[40])) == []
+
+
+def test_a_node_that_dies_while_one_is_to_leave_is_the_one_that_leaves():
+    scaler = Scaler(limits())
+    now = grown(scaler)
+    scaler.sample(now, IDLE)
+    (order,) = scaler.sample(now + 30, IDLE)
+    assert isinstance(order, Stop)
+    assert scaler.leaving(TRANSFORMATION) == 1
+    assert scaler.lost(TRANSFORMATION, "worker-2 died") is None  # the order absorbs it
+    assert scaler.leaving(TRANSFORMATION) == 0
+    assert isinstance(scaler.lost(TRANSFORMATION, "worker-1 died"), Start)  # and no more than that
+    scaler.stopped(TRANSFORMATION, now + 31)
+    scaler.started(TRANSFORMATION, now + 33)
+    assert scaler.nodes()["transformation"] == 1
+    scaler.check()
+
+
+def test_a_stage_whose_nodes_nobody_adds_says_so_and_keeps_them():
+    scaler = Scaler(limits(transformation={"nodes": {"min": 2}}), fixed={TRANSFORMATION: "local Spark adds no nodes"})
+    (told,) = scaler.sample(0, BUSY)
+    assert isinstance(told, Unreachable)
+    assert told.reason.endswith("above its limit of 50 MB; local Spark adds no nodes")
+    assert [scaler.sample(now, IDLE) for now in range(10, 100, 10)] == [[]] * 9
+
+
+def test_between_two_extractions_every_queue_is_short_and_that_is_no_reason_to_scale_in():
+    scaler = Scaler(limits(extraction={"every_s": 60}))
+    now = grown(scaler)
+    for second in range(0, 600, 5):
+        full = second % 60 == 0
+        assert scaler.sample(now + second, Sample(queues_mb=[40, 40] if full else [0, 0])) == []
+    assert scaler.sample(now + 600, IDLE) == []
+    assert isinstance(scaler.sample(now + 665, IDLE)[0], Stop)  # when a whole extraction's queues were short
 
 
 def test_many_nodes_at_a_time_where_a_share_is_asked_for():
@@ -148,21 +222,29 @@ class Cluster:
         self.doing: list[tuple[float, Start | Stop]] = []
         self.changes: list[tuple[float, int]] = []
 
+    def lose(self, now: float, stage: Stage) -> None:
+        """A node of the stage dies, whatever is under way."""
+        if (order := self.scaler.lost(stage, "it died")) is not None:
+            self.doing.append((now + (self.delays.pop() if self.delays else 1), order))
+        self.scaler.check()
+
     def step(self, now: float, load_mb: float, load_s: float) -> None:
         for due, order in [item for item in self.doing if item[0] <= now]:
             self.doing.remove((due, order))
             if isinstance(order, Stop):
-                self.scaler.stopped(order.stage, now, order.number)
-                self.changes.append((now, -1))
+                left = self.scaler.nodes()[order.stage.value]
+                self.scaler.stopped(order.stage, now)
+                if self.scaler.nodes()[order.stage.value] < left:
+                    self.changes.append((now, -1))
             elif self.fails and self.fails.pop():
-                self.scaler.failed(order.stage, now, order.number)
+                self.scaler.failed(order.stage, now, order.number, order.replaces)
             else:
                 self.scaler.started(order.stage, now, order.number)
                 self.changes.append((now, 1))
             self.scaler.check()
         nodes = self.scaler.nodes()
-        count = nodes["transformation"]
-        sample = Sample(queues_mb=[load_mb / count] * count, load_s=load_s / nodes["warehouse"])
+        count = max(1, nodes["transformation"])  # the queues stay when the last node dies
+        sample = Sample(queues_mb=[load_mb / count] * count, load_s=load_s / max(1, nodes["warehouse"]))
         for order in self.scaler.sample(now, sample):
             if not isinstance(order, Unreachable):
                 self.doing.append((now + (self.delays.pop() if self.delays else 1), order))
@@ -172,17 +254,27 @@ class Cluster:
 @settings(max_examples=60)
 @given(
     loads=st.lists(st.tuples(st.floats(0, 300), st.floats(0, 30)), min_size=1, max_size=60),
+    losses=st.lists(st.sampled_from([(), (), (), (TRANSFORMATION,), (Stage.WAREHOUSE,), (TRANSFORMATION,) * 2])),
     delays=st.lists(st.integers(0, 20), max_size=30),
     fails=st.lists(st.booleans(), max_size=20),
     pool=st.integers(5, 12),
     share=st.sampled_from([0.0, 0.3, 1.0]),
 )
-def test_whatever_the_load_the_pool_is_never_overdrawn_and_limits_of_nodes_are_kept(loads, delays, fails, pool, share):
+def test_whatever_the_load_and_whoever_dies_the_pool_is_never_overdrawn_and_limits_of_nodes_are_kept(
+    loads, losses, delays, fails, pool, share
+):
     cluster = Cluster(
         Scaler(limits(pool=pool, step_share=share, warehouse={"every_s": 9, "load_limit_s": 5})), delays, fails
     )
     for number, (load, load_s) in enumerate(loads):
+        for stage in losses.pop() if losses else ():
+            cluster.lose(number * 5.0, stage)
         cluster.step(number * 5.0, load, load_s)
+    # Nobody dies any more, and those who died are replaced.
+    for number in range(len(loads), len(loads) + 60):
+        cluster.fails.clear()
+        cluster.step(number * 5.0, 30, 3)
+    assert all(state.nodes >= state.limits.min for state in cluster.scaler.stages.values())
 
 
 @settings(max_examples=60)

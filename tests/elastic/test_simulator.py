@@ -72,6 +72,30 @@ def test_a_steady_rate_within_the_limits_changes_nothing():
     assert result.points[-1].etl_s < 3
 
 
+def test_a_steady_rate_that_comes_once_a_minute_comes_to_rest():
+    steady = {"kind": "ramp", "from_rows_s": 10_000, "to_rows_s": 10_000, "seconds": 3600}
+    _, result = run(rate=steady, hold_s=20, extraction={"every_s": 60}, warehouse={"every_s": 2, "load_limit_s": 1})
+    assert {change.kind for change in result.changes} == {"scale out"}
+    assert {Stage.TRANSFORMATION, Stage.WAREHOUSE} <= {change.stage for change in result.changes}
+    assert max(change.at_s for change in result.changes) < 600
+    assert max(result.points[-30].queues_mb) <= 50
+
+
+def test_when_the_rows_stop_the_nodes_go_and_the_last_load_is_no_reason_for_more():
+    _, result = run(rate=stairs([400_000, 0], 200))
+    later = [change for change in scaled(result, "scale out") if change.at_s > 210]
+    assert later == []
+    assert {Stage.WAREHOUSE, Stage.SWITCH} <= {change.stage for change in scaled(result, "scale in")}
+    assert (result.points[-1].load_s, result.points[-1].switch_rows_s, result.points[-1].etl_s) == (0, 0, 0)
+    assert result.points[-1].nodes["warehouse"] < max(point.nodes["warehouse"] for point in result.points)
+
+
+def test_a_rate_that_is_over_before_the_first_look_is_simulated_too(tmp_path):
+    rate = {"kind": "steps", "steps": [{"at_s": 0, "rows_s": 1000}], "seconds": 0.01}
+    summary = answer(papilio_here("scale", "simulate", written(tmp_path, rate=rate), "--json", home=tmp_path))
+    assert summary["nodes"]["warehouse"]["last"] == 1
+
+
 def test_rows_are_loaded_some_seconds_after_they_came():
     _, result = run(rate=FLAT)
     assert result.generated_rows == 6_000_000
