@@ -84,6 +84,11 @@ _OPTIONS = (
         show_default=True,
         help="So many periods' data at most in one job.",
     ),
+    click.option(
+        "--chop-periods",
+        is_flag=True,
+        help="Chop at so many periods also where loading more takes no longer, as the paper does.",
+    ),
     click.option("--no-chop", is_flag=True, help="All that waits in one job."),
     click.option("--no-bounds", is_flag=True, help="A table weighs no more when its staleness bound is near."),
     click.option("--no-together", is_flag=True, help="Never one job for several tables that scan the same."),
@@ -107,7 +112,7 @@ def takes_schedule(function: Any) -> Any:
     def wrapped(
         *given: Any,
         policy: str, sharing: str, tracks: int, k: float, plain: bool, some_tracks: bool, inheritance: str,
-        max_plus_k: float, chop: float, no_chop: bool, no_bounds: bool, no_together: bool,
+        max_plus_k: float, chop: float, chop_periods: bool, no_chop: bool, no_bounds: bool, no_together: bool,
         for_s: float | None, run_dir: Path | None, events: str | None, as_json: bool, **others: Any,
     ) -> None:  # fmt: skip
         from engine.refresh.inheritance import Inheritance
@@ -116,7 +121,7 @@ def takes_schedule(function: Any) -> Any:
         settings = Settings(
             policy=policy, sharing=sharing, tracks=tracks, k=k, aggressive=not plain, all_tracks=not some_tracks,
             inheritance=Inheritance(inheritance), max_plus_k=max_plus_k, chop=None if no_chop else chop,
-            bounds=not no_bounds, together=not no_together,
+            chop_by_cost=not chop_periods, bounds=not no_bounds, together=not no_together,
         )  # fmt: skip
         function(*given, schedule=settings, kept=Kept(for_s, run_dir, events, as_json), **others)
 

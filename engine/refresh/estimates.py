@@ -21,20 +21,21 @@ class Learnt:
 
     alpha_s: float
     beta: float
-    period_s: float | None
+    period_s: float | None  # of a derived table, its ancestors' longest
     observed: int
 
 
 class CostEstimate:
     """alpha and beta by least squares over the recent updates, none of them negative; what was given stays."""
 
-    __slots__ = ("_e", "_en", "_n", "_nn", "_w", "alpha", "beta", "given_alpha", "given_beta", "observed")
+    __slots__ = ("_e", "_en", "_n", "_nn", "_w", "alpha", "beta", "given_alpha", "given_beta", "observed", "widest")
 
     def __init__(self, alpha: float | None, beta: float | None) -> None:
         self.given_alpha, self.given_beta = alpha, beta
         self.alpha = UNKNOWN_ALPHA if alpha is None else alpha
         self.beta = UNKNOWN_BETA if beta is None else beta
         self.observed = 0
+        self.widest = 0.0  # the most time's data that an update was seen to load
         self._w = self._n = self._e = self._nn = self._en = 0.0
 
     @property
@@ -58,8 +59,10 @@ class CostEstimate:
         if self.given_beta is None:
             self.beta = learnt.beta
         if learnt.observed and learnt.period_s:
+            alpha, beta = self.alpha, self.beta
             for n in (learnt.period_s, 2 * learnt.period_s):
-                self.observe(n, self.alpha + self.beta * n)
+                self.observe(n, alpha + beta * n)
+            self.observed = max(self.observed, learnt.observed)
 
     def observe(self, n: float, seconds: float) -> None:
         """An update that loaded n seconds' data took so long."""
@@ -67,6 +70,7 @@ class CostEstimate:
             alpha, beta = self.values()
             seconds = min(seconds, OUTLIER * (alpha + beta * n))
         self.observed += 1
+        self.widest = max(self.widest, n)
         self._w = self._w * FORGET + 1
         self._n = self._n * FORGET + n
         self._e = self._e * FORGET + seconds

@@ -19,17 +19,25 @@ from engine.schedule.facts import edge_facts, node_facts
 from engine.store import RunRecord
 from engine.store.runs import keep_run, kept_runs
 
+RUNS = 20  # the newest, whose knowledge counts
 STREAMING = "streaming"  # what the store has as the granularity of such a run
 
 
 def learnt_of(workflow: str, store: str | None) -> dict[str, Learnt]:
-    """What the newest run of this warehouse learnt of its tables. A store that fails only costs knowledge."""
+    """What the runs of this warehouse learnt of its tables: of each, what the newest run that updated it did.
+
+    A short run does not update them all. A store that fails only costs knowledge.
+    """
+    found: dict[str, Learnt] = {}
     with contextlib.suppress(PapilioError):
-        for record in kept_runs(store, workflow=workflow, limit=20):
-            found: Mapping[str, Any] = record.summary.get("learnt") or {}
-            if record.granularity == STREAMING and found:
-                return {name: Learnt(**values) for name, values in found.items()}
-    return {}
+        for record in kept_runs(store, workflow=workflow, limit=RUNS):
+            learnt: Mapping[str, Any] = record.summary.get("learnt") or {}
+            if record.granularity == STREAMING:
+                for name, values in learnt.items():
+                    known = Learnt(**values)
+                    if name not in found or (known.observed and not found[name].observed):
+                        found[name] = known
+    return found
 
 
 def first_event(bound: Bound, run: str, policy: str, started: datetime, master: str | None) -> RunStarted:

@@ -46,10 +46,6 @@ class Partition:
     aggressive: bool = False
     fits: bool = True  # whether every track has a feasible schedule; else as many as there are tracks share them
 
-    def at_home(self, track: int) -> list[Group]:
-        """The groups that have the track as one of their own."""
-        return [group for group in self.groups if track in group.home]
-
 
 class Tracks(ABC):
     """A way to share the tracks among the jobs."""

@@ -7,9 +7,9 @@ real clock and Spark, the simulator by a virtual one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heappop, heappush, merge, nsmallest
 from random import Random
 
 from engine.errors import BadInput
@@ -41,6 +41,7 @@ class Settings:
     inheritance: Inheritance = Inheritance.MAX
     max_plus_k: float = 2.0
     chop: float | None = 3.0  # periods' data in one job at most, see `_chopped`; None: all that waits
+    chop_by_cost: bool = True  # also more, where it takes no more than so many times a usual job; else as in the paper
     bounds: bool = True  # whether a table weighs more when its staleness bound is near
     together: bool = True  # whether one job updates several tables that scan the same, where that is cheaper
     seed: int = 0  # of the local algorithm `random`
@@ -127,10 +128,13 @@ class Scheduler:
             table.safe = safe
             self._cascade(table)
 
-    def finish(self, job: Job, now: float, *, failed: bool = False, cold: bool = False) -> None:
+    def finish(
+        self, job: Job, now: float, *, failed: bool = False, cold: bool = False, hold: Iterable[str] = ()
+    ) -> None:
         """A job is done: its tables are as fresh as it said, or nothing of it was loaded and all has to come again.
 
-        Nothing is learnt from a cold one, which did what only the first update of a table has to do.
+        Nothing is learnt from a cold one, which did what only the first update of a table has to do. Tables to hold
+        are not tried again before `resume`; what comes for them waits.
         """
         now = self._clock(now)
         if self._running[job.track] is not job:
@@ -139,11 +143,13 @@ class Scheduler:
         self._idle.append(job.track)
         if len(job.loads) > 1 and not failed and not cold:
             self._learn_scan(job, now - job.started)
+        held = set(hold)
         for load in job.loads:
             table = self.tables.get(load.table)
             if table is None or table.job is not job:
                 continue  # it was removed meanwhile
             table.job = None
+            table.held = load.table in held
             if failed:
                 table.loading = 0
                 if table.released is None:
@@ -154,6 +160,14 @@ class Scheduler:
                     self._learn(table, load.upto - load.after, now - job.started)
             if table.released is not None:
                 self._put(table)
+
+    def resume(self, name: str, now: float) -> None:
+        """A table that was held may be tried again."""
+        self._clock(now)
+        table = self.tables[name]
+        table.held = False
+        if table.released is not None and table.job is None:
+            self._put(table)
 
     def add_table(self, spec: TableSpec, now: float, freshness: float | None = None) -> None:
         """A table joins while the warehouse runs; it holds data up to `freshness` already (else: until now)."""
@@ -225,7 +239,7 @@ class Scheduler:
                 if other[0] < key:  # type: ignore[index]
                     key, table = other  # type: ignore[misc]
             group = table.group
-            track = self._track_for(group)
+            track = self._track_for(group, waiting)
             if track is None:
                 waiting.remove(group)  # its jobs are delayed
                 continue
@@ -235,8 +249,11 @@ class Scheduler:
                 waiting.remove(group)
         return jobs
 
-    def _track_for(self, group: Group) -> int | None:
-        """Where a job of the group may run now: at home, on a free track, or promoted (sections 3.2.2 and 3.2.3)."""
+    def _track_for(self, group: Group, waiting: Sequence[Group]) -> int | None:
+        """Where a job of the group may run now: at home, on a free track, or promoted (sections 3.2.2 and 3.2.3).
+
+        The first of the group comes next of all that wait in these groups.
+        """
         running, partition = self._running, self.partition
         for track in group.home:
             if running[track] is None:
@@ -244,12 +261,26 @@ class Scheduler:
         for track in partition.free:
             if running[track] is None:
                 return track
-        for track in group.promotable:
-            if running[track] is None and (
-                partition.aggressive or not any(other.queue.size for other in partition.at_home(track))
-            ):
-                return track
-        return None
+        idle = [track for track in group.promotable if running[track] is None]
+        if idle and not partition.aggressive:
+            wanted = self._wanted([other for other in waiting if other is not group])
+            idle = [track for track in idle if track not in wanted]
+        return idle[0] if idle else None
+
+    def _wanted(self, groups: Sequence[Group]) -> set[int]:
+        """The idle tracks that the released jobs of these groups would be scheduled on at home, in their order."""
+        idle = {track for track, job in enumerate(self._running) if job is None}
+        wanted: set[int] = set()
+        nexts = [
+            nsmallest(len(idle), ((table.key, number, table.number) for table in group.queue.waiting()))
+            for number, group in enumerate(groups)
+        ]
+        for _, number, _ in merge(*nexts):
+            home = next((track for track in groups[number].home if track in idle), None)
+            if home is not None:
+                idle.remove(home)
+                wanted.add(home)
+        return wanted
 
     def _launch(self, table: Table, track: int, now: float) -> Job:
         if self._algorithm.looks_ahead:
@@ -330,6 +361,7 @@ class Scheduler:
     def _learn(self, table: Table, n: float, seconds: float) -> None:
         table.cost.observe(n, seconds)
         table.alpha, table.beta = table.cost.values()
+        table.chop = self._chopped(table)
         if significant(table.shared_s, table.usual_seconds):
             self._stale_partition = True
 
@@ -347,6 +379,8 @@ class Scheduler:
 
     def _put(self, table: Table) -> None:
         """Its released job waits, or moves in the queue because it changed."""
+        if table.held:
+            return
         key = self._key(table)
         if table.place:
             if key == table.key:
@@ -425,7 +459,7 @@ class Scheduler:
         if learnt is not None:
             table.cost.remember(learnt)
             table.alpha, table.beta = table.cost.values()
-            if table.periods.given is None:
+            if table.is_base and table.periods.given is None:
                 table.periods.value = learnt.period_s
         table.sources = [self.tables[source] for source in spec.sources]
         for source in table.sources:
@@ -468,24 +502,36 @@ class Scheduler:
                     self._put(table)
 
     def _chopped(self, table: Table) -> float:
-        """How much time's data one job loads at most: c periods', or what takes c times as long as a usual job.
+        """How much time's data one job loads at most: c periods' (section 3.4).
 
-        The paper has c periods alone (section 3.4). Chopping is there to keep jobs short; where most of a job's time
-        is its alpha, cutting at c periods would make none shorter and pay alpha over and over after an overload.
+        Chopping is there to keep jobs short. Where most of a job's time is its alpha, cutting at c periods would make
+        none shorter and pay alpha over and over after an overload. So by cost, once that is known, it may be what takes
+        c times as long as a usual job; but what was learnt is trusted no further than c times the longest span that it
+        was learnt from. Where batches are always equal, no beta can be seen, and that is c periods.
         """
         c = self.settings.chop
-        if c is None or table.beta == 0:
+        if c is None or table.period == NEVER:
             return NEVER
+        limit = c * table.period
+        if self.settings.chop_by_cost and table.cost.known:
+            as_long = limit + (c - 1) * table.alpha / table.beta if table.beta > 0 else NEVER
+            limit = max(limit, min(as_long, c * table.cost.widest)) if table.cost.learns else as_long
         # A view whose sources have buckets ends where these end: a shorter step would lead nowhere, again and again.
-        return max(c * table.period + (c - 1) * table.alpha / table.beta, table.spec.step_s)
+        return max(limit, table.spec.step_s)
 
     def learnt(self) -> dict[str, Learnt]:
         """What the updates so far taught of each table, to be kept for the next run."""
         return {
-            name: Learnt(table.alpha, table.beta, table.periods.value if table.is_base else None, table.cost.observed)
+            name: Learnt(table.alpha, table.beta, self._period_of(table), table.cost.observed)
             for name, table in self.tables.items()
             if table.cost.observed or table.periods.observed
         }
+
+    @staticmethod
+    def _period_of(table: Table) -> float | None:
+        if table.is_base:
+            return table.periods.value
+        return table.period if table.period < NEVER else None
 
     def account(self, now: float) -> None:
         """Add up the staleness of every table until now."""
@@ -527,6 +573,6 @@ class Scheduler:
             assert first is None or first[1] in waiting
         for table in self.tables.values():
             table.check()
-            assert bool(table.place) == (table.job is None and table.released is not None)
+            assert bool(table.place) == (table.job is None and table.released is not None and not table.held)
             assert not table.place or table.key == self._key(table)
             assert table.job is None or table.job in self.running

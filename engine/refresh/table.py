@@ -19,7 +19,7 @@ class Table:
 
     __slots__ = (
         "alpha", "area", "available", "batches", "beta", "bound", "breaks", "broken_s", "chop", "cost", "dependents",
-        "freshness", "gain", "group", "is_base", "job", "key", "lateness", "loading", "name", "next_arrival",
+        "freshness", "gain", "group", "held", "is_base", "job", "key", "lateness", "loading", "name", "next_arrival",
         "number", "peak", "period", "periods", "place", "priority", "punctuated", "released", "removed", "safe",
         "scan", "shared_s", "siblings", "since", "sources", "spec", "updates", "weight",
     )  # fmt: skip
@@ -55,6 +55,7 @@ class Table:
         self.next_arrival = -NEVER  # when the next batch is expected
         # Its update job.
         self.released: float | None = None  # since when there is something to load
+        self.held = False  # its driver does not want it tried again just yet
         self.job: Job | None = None  # that runs now
         self.key: Any = None  # in the queue of its group, while it waits there
         self.place = 0  # which of its entries in that queue counts
@@ -97,9 +98,13 @@ class Table:
 
     @property
     def benefit(self) -> float:
-        """The decrease of weighted staleness for each second that its next job takes."""
+        """The decrease of weighted staleness for each second that its next job takes.
+
+        Until it is known what jobs of the table take, all that waits counts: else a table that is far behind would
+        not come first either, and nobody would ever learn that more could be loaded at once.
+        """
         delta = self.available - self.freshness
-        if delta > self.chop:
+        if delta > self.chop and self.cost.known:
             delta = self.chop
         return self.weight * delta / (self.alpha + self.beta * delta)
 

@@ -6,12 +6,14 @@ What was taken is in the table's journal, so a feed goes on behind it after a re
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,11 +42,17 @@ from engine.operators.streams import (
 from engine.spark.stream_store import TableStore, times_us
 
 FUTURE_S = 3600.0  # a record from further ahead than this has a wrong time; it must not move the table's edge
+MOST_AWAY_S = 30.0  # so long at most until a database that is away is asked again
 WHOLE_S = 2.0  # a file that cannot be read and has not changed for so long is not being written any more
 KEPT_BYTES = 4 * 2**20  # an arrival up to this size is kept from the look at it until it is loaded
+ALL_KEPT_BYTES = 64 * 2**20  # but no more than this of one stream; others are read again
+LOOK_FILES = 200  # of a folder are taken at one look, as far as they are read within
+LOOK_S = 0.2  # seconds; the other streams and the jobs wait for it
+AGAIN_FILES = 100  # of those that were taken are looked at again at one look
 
 PUNCTUATION = ".punctuation"
 Tell = Callable[[str], None]
+Mark = tuple[int, int]  # a file's size, and when it changed last
 
 
 @dataclass
@@ -58,6 +66,7 @@ class Arrival:
     facts: list[Any] | None = None  # of a file: name, size, last change
     safe_us: int | None = None  # a punctuation: no record of this time or an earlier one comes any more
     kept: pa.Table | None = None
+    gone: bool = False  # when it was to be loaded, nothing was there any more
 
 
 class Feed(ABC):
@@ -108,7 +117,11 @@ def feed_of(
 
 
 class FolderFeed(Feed):
-    """Files in a folder. A file's content is its identity: delivered again under any name, it has no effect."""
+    """Files in a folder. A file's content is its identity: delivered again under any name, it has no effect.
+
+    Files keep lying there once they are taken, so a look must not cost more the more there are: a name that is known
+    is passed over, and only a few of them are looked at again each time, to see whether one has changed.
+    """
 
     def __init__(
         self, stream: FolderStream, folder: Path, store: TableStore, schema: pa.Schema, time_column: str, tell: Tell
@@ -116,95 +129,185 @@ class FolderFeed(Feed):
         super().__init__(store, schema, time_column, tell)
         self.stream = stream
         self.folder = folder
-        self._aside: dict[str, tuple[int, int]] = {}  # what was quarantined under a name
-        self._seen: dict[str, tuple[int, int]] = {
+        self._seen: dict[str, Mark] = {
             facts[0]: (facts[1], facts[2]) for facts in store.version.batches.values() if facts
         }
+        self._aside: dict[str, Mark] = {}  # what was quarantined under a name, and is still there
         self._known = set(store.version.batches)
+        self.steady: Callable[[], float] = time.monotonic  # nobody can put it
+        self._since: dict[str, tuple[Mark, float]] = {}  # files that are new: how they were, and since when by it
+        self._settled: deque[str] = deque()  # new files that wait to be taken, in their order
+        self._again: deque[str] = deque()  # names that are known, and have yet to be looked at again
+        self._unread: set[str] = set()  # told to be unreadable
+        self._kept: dict[str, int] = {}  # bytes of arrivals that are kept until they are loaded
+        self._kept_bytes = 0
+        self._keeping = Lock()  # the driver looks while a track reads
         self._away = False
 
     def poll(self, now: float) -> list[Arrival]:
         if now < self.next_look:
             return []
-        self.next_look = now + self.stream.check_s
         try:
-            entries = sorted(self._new(), key=lambda entry: (entry[1].st_mtime_ns, entry[0].name))
+            if not self._settled:
+                self._find(self.steady())
         except OSError as error:
             if not self._away:
                 self.tell(f"{self.folder} cannot be looked at: {error.strerror}; what arrives later is taken then")
             self._away = True
+            self.next_look = now + self.stream.check_s
             return []
+        if self._away:
+            self.tell(f"{self.folder} can be looked at again")
         self._away = False
-        found = (self._look(Path(entry.path), status, now) for entry, status in entries)
-        return [arrival for arrival in found if arrival is not None]
+        found = []
+        end = time.monotonic() + LOOK_S
+        for _ in range(LOOK_FILES):
+            if not self._settled:
+                break
+            arrival = self._look(self.folder / self._settled.popleft(), now)
+            if arrival is not None:
+                found.append(arrival)
+            if time.monotonic() > end:
+                break
+        # What is left of many files comes with the next look, and nobody waits for it.
+        self.next_look = now if self._settled else now + self.stream.check_s
+        return found
 
-    def _new(self) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
+    def _find(self, at: float) -> None:
+        """The files that are new or have changed, and have not changed any more for long enough, in their order."""
+        there: dict[str, Mark] = {}
         with os.scandir(self.folder) as entries:
             for entry in entries:
                 name = entry.name
+                if name in self._seen or name in self._aside:
+                    continue
                 if _formats.is_hidden(name) or name.endswith((".tmp", ".part")) or not entry.is_file():
                     continue
-                status = entry.stat()
-                if (status.st_size, status.st_mtime_ns) in (self._seen.get(name), self._aside.get(name)):
-                    continue
-                if time.time() - status.st_mtime >= self.stream.settle_s:
-                    yield entry, status
+                with contextlib.suppress(FileNotFoundError):
+                    there[name] = _mark(entry.stat())
+        there |= self._changed()
+        # By what this process saw: a file's time may lie anywhere, and a clock may be put.
+        self._since = {
+            name: self._since[name] if name in self._since and self._since[name][0] == mark else (mark, at)
+            for name, mark in there.items()
+        }
+        settled = [name for name, (_, since) in self._since.items() if at - since >= self.stream.settle_s]
+        self._settled.extend(sorted(settled, key=lambda name: (there[name][1], name)))
 
-    def _look(self, path: Path, status: os.stat_result, now: float) -> Arrival | None:
+    def _changed(self) -> dict[str, Mark]:
+        """Of the names that are known, those that are something else by now; some of them are looked at each time."""
+        if not self._again:
+            self._again.extend((*self._seen, *self._aside))
+        found = {}
+        changing = [name for name in self._since if name in self._seen or name in self._aside]
+        for name in (*changing, *(self._again.popleft() for _ in range(min(AGAIN_FILES, len(self._again))))):
+            try:
+                mark = _mark((self.folder / name).stat())
+            except OSError:
+                continue
+            if mark not in (self._seen.get(name), self._aside.get(name)):
+                found[name] = mark
+        return found
+
+    def _look(self, path: Path, now: float) -> Arrival | None:
         try:
-            content = path.read_bytes()
-        except OSError as error:
-            self.tell(f"{path} cannot be read: {error.strerror}")
+            with path.open("rb") as file:
+                content = file.read()
+                mark = _mark(os.fstat(file.fileno()))
+        except FileNotFoundError:
             return None
-        mark = (status.st_size, status.st_mtime_ns)
-        if len(content) != status.st_size:
+        except OSError as error:
+            if path.name not in self._unread:
+                self.tell(f"{path} cannot be read: {error.strerror}; it is taken once it can be")
+            self._unread.add(path.name)
+            return None
+        self._unread.discard(path.name)
+        before, since = self._since.get(path.name, (mark, self.steady()))
+        if len(content) != mark[0] or mark != before:
             return None  # it grows; the next look will see
         id_ = hashlib.blake2b(content, digest_size=16).hexdigest()
         if id_ in self._known:
             self._seen[path.name] = mark
+            self._since.pop(path.name, None)
             self.tell(f"{path.name} was delivered before; it has no effect")
             return None
-        facts = [path.name, *mark]
         try:
-            if path.name in self._seen:
-                raise ValueError("it changed after it was taken; a stream only adds files")
-            if path.name.endswith(PUNCTUATION):
-                promised = _moment_us(content.decode())
-                if promised > (now + FUTURE_S) * MICROS:
-                    raise ValueError("it promises what lies in the future; every record to come would be late")
-                arrival = Arrival(id_, None, 0, facts=facts, safe_us=promised)
-            else:
-                rows = self._parse(content)
-                upto = self.upto(rows, now)
-                if upto is None and rows.num_rows:
-                    self.tell(f"{path.name}: no record has a time that can be")
-                kept = rows if rows.nbytes <= KEPT_BYTES else None
-                arrival = Arrival(id_, upto, rows.num_rows, facts=facts, kept=kept)
-        except (pa.ArrowException, ValueError, OSError) as error:
-            if time.time() - status.st_mtime < WHOLE_S:
-                return None  # perhaps it is still being written
-            reason = str(error).strip().splitlines()[0]
-            place = self.store.quarantine(path, reason)
-            self._aside[path.name] = mark  # where it may not be removed, it is still there
-            self.tell(f"{path.name} cannot be read and was put aside as {place}: {reason}")
+            arrival = self._arrival(path.name, content, id_, mark, now)
+        except Exception as error:  # whatever a file can do to those who parse it, the table goes on
+            if self.steady() - since >= WHOLE_S:  # else it is perhaps still being written
+                self._put_aside(path, mark, (str(error).strip() or type(error).__name__).splitlines()[0])
             return None
         self._seen[path.name] = mark
+        self._since.pop(path.name, None)
         self._known.add(id_)
         return arrival
+
+    def _arrival(self, name: str, content: bytes, id_: str, mark: Mark, now: float) -> Arrival:
+        """What a file brings; raises where it cannot be taken."""
+        facts = [name, *mark]
+        if name in self._seen:
+            raise ValueError("it changed after it was taken; a stream only adds files")
+        if name.endswith(PUNCTUATION):
+            promised = _moment_us(content.decode())
+            if promised > (now + FUTURE_S) * MICROS:
+                raise ValueError("it promises what lies in the future; every record to come would be late")
+            return Arrival(id_, None, 0, facts=facts, safe_us=promised)
+        rows = self._parse(content)
+        upto = self.upto(rows, now)
+        if upto is None and rows.num_rows:
+            self.tell(f"{name}: no record has a time that can be")
+        arrival = Arrival(id_, upto, rows.num_rows, facts=facts)
+        with self._keeping:
+            if rows.nbytes <= KEPT_BYTES and self._kept_bytes + rows.nbytes <= ALL_KEPT_BYTES:
+                arrival.kept = rows
+                self._kept[id_] = rows.nbytes
+                self._kept_bytes += rows.nbytes
+        return arrival
+
+    def _put_aside(self, path: Path, mark: Mark, reason: str) -> None:
+        self._aside[path.name] = mark  # where it may not be removed, it is still there
+        try:
+            place = self.store.quarantine(path, reason)
+        except OSError as error:
+            self.tell(f"{path.name} cannot be read: {reason}; nor can it be put aside: {error.strerror}")
+            return
+        if not path.exists():
+            del self._aside[path.name]
+        self.tell(f"{path.name} cannot be read and was put aside as {place}: {reason}")
 
     def read(self, arrivals: Sequence[Arrival]) -> pa.Table:
         parts = []
         for arrival in arrivals:
             if arrival.kept is not None:
                 parts.append(arrival.kept)
+                with self._keeping:
+                    self._kept_bytes -= self._kept.pop(arrival.id, 0)
             elif arrival.facts is not None and arrival.safe_us is None:
-                content = (self.folder / arrival.facts[0]).read_bytes()
-                if hashlib.blake2b(content, digest_size=16).hexdigest() != arrival.id:
-                    raise OSError(
-                        f"{self.folder / arrival.facts[0]} changed after it arrived; a stream only adds files"
-                    )
-                parts.append(self._parse(content))
+                content = self._content(arrival)
+                if content is not None:
+                    parts.append(self._parse(content))
         return pa.concat_tables(parts) if parts else self.schema.empty_table()
+
+    def _content(self, arrival: Arrival) -> bytes | None:
+        """A file that arrived; None where it is gone, or another one by now: then it is as if it had not come."""
+        assert arrival.facts is not None
+        path = self.folder / arrival.facts[0]
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            if not self.folder.is_dir():
+                raise
+            content, reason = None, "was removed before it was loaded; it is taken if it comes again"
+        else:
+            if hashlib.blake2b(content, digest_size=16).hexdigest() != arrival.id:
+                content, reason = None, "changed before it was loaded, and cannot be any more"
+        if content is None:
+            arrival.gone = True
+            self._known.discard(arrival.id)
+            if not path.exists():
+                self._seen.pop(path.name, None)
+            self.tell(f"{path.name} {reason}")
+        return content
 
     def _parse(self, content: bytes) -> pa.Table:
         """The records of a file, in the declared columns and types; raises where one does not fit."""
@@ -235,10 +338,15 @@ class FolderFeed(Feed):
         return rows.select(schema.names)
 
 
+def _mark(status: os.stat_result) -> Mark:
+    return status.st_size, status.st_mtime_ns
+
+
 def _has_columns(found: Sequence[str], wanted: Sequence[str]) -> None:
-    lost = [name for name in wanted if name not in found]
-    if lost:
-        raise ValueError(f"it has no column `{lost[0]}`; its columns are {', '.join(found)}")
+    for name in wanted:
+        if found.count(name) != 1:
+            count = "no column" if name not in found else f"{found.count(name)} columns"
+            raise ValueError(f"it has {count} `{name}`; its columns are {', '.join(found)}")
 
 
 def _moment_us(text: str) -> int:
@@ -250,7 +358,11 @@ def _moment_us(text: str) -> int:
 
 
 class PostgresqlFeed(Feed):
-    """Rows of transactions that ended, by their transaction ids: all of those before the oldest that still runs."""
+    """Rows of transactions that ended, by their transaction ids: all of those before the oldest that still runs.
+
+    A row is known by the transaction that wrote it last. So only a table to which rows are added, and in which none is
+    changed, is a stream: a row that is changed has a new transaction, and is loaded once more.
+    """
 
     def __init__(
         self,
@@ -267,7 +379,7 @@ class PostgresqlFeed(Feed):
         self._taken: int | None = store.version.position  # every transaction before it was looked at
         self._session: Session | None = None
         self._asking = Lock()  # the driver looks while a track reads
-        self._away = False
+        self._away = 0  # so many looks found no database
 
     def poll(self, now: float) -> list[Arrival]:
         if now < self.next_look or not self._asking.acquire(blocking=False):
@@ -279,18 +391,20 @@ class PostgresqlFeed(Feed):
             if self._taken is not None and horizon <= self._taken:
                 return []
             latest = round((now + FUTURE_S) * MICROS)
-            time_ = identifier(self.time_column)
-            micros = f"floor(extract(epoch FROM {time_}) * 1000000)::bigint"
+            micros = f"floor(extract(epoch FROM {_finite(self.time_column)}) * 1000000)::bigint"
             rows, upto = session.rows(
                 f"SELECT count(*), max(CASE WHEN {micros} <= {latest} THEN {micros} END) "
                 f"FROM {self._table()} WHERE {_transactions(self._taken, horizon)}"
             )[0]
         except DatabaseProblem as problem:
             self._lost(problem)
+            self.next_look = now + max(self.stream.check_s, min(2.0 ** min(self._away, 10), MOST_AWAY_S))
             return []
         finally:
             self._asking.release()
-        self._away = False
+        if self._away:
+            self.tell("the database answers again")
+        self._away = 0
         if not rows:
             return []
         before, self._taken = self._taken, horizon
@@ -299,9 +413,18 @@ class PostgresqlFeed(Feed):
     def read(self, arrivals: Sequence[Arrival]) -> pa.Table:
         before = arrivals[0].id.rpartition("-")[0]
         where = _transactions(None if before == "None" else int(before), int(arrivals[-1].position))
-        columns = ", ".join(identifier(name) for name in self.schema.names)
+        columns = ", ".join(
+            f"{_finite(field.name)} AS {identifier(field.name)}"
+            if pa.types.is_temporal(field.type)
+            else identifier(field.name)
+            for field in self.schema
+        )
         with self._asking:
-            batches = list(self._connected().batches(f"SELECT {columns} FROM {self._table()} WHERE {where}"))
+            try:
+                batches = list(self._connected().batches(f"SELECT {columns} FROM {self._table()} WHERE {where}"))
+            except DatabaseProblem:
+                self._hang_up()  # the next try begins with a new connection
+                raise
         parts = [pa.Table.from_batches([batch]).cast(self.schema) for batch in batches]
         return pa.concat_tables(parts) if parts else self.schema.empty_table()
 
@@ -324,9 +447,15 @@ class PostgresqlFeed(Feed):
 
     def _lost(self, problem: DatabaseProblem) -> None:
         if not self._away:
-            self.tell(f"{problem}; it is tried again")
-        self._away = True
+            self.tell(f"{problem}; it is tried again until it works")
+        self._away += 1
         self._hang_up()
+
+
+def _finite(column: str) -> str:
+    """A time or a day; none where it is `infinity`, which is no moment and which Arrow does not know."""
+    name = identifier(column)
+    return f"CASE WHEN {name}::text NOT IN ('infinity', '-infinity') THEN {name} END"
 
 
 def _transactions(after: int | None, before: int) -> str:

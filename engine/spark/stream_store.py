@@ -13,10 +13,12 @@ import fcntl
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
@@ -43,6 +45,8 @@ CHECKPOINT_LINES = 500  # then the journal begins anew behind a checkpoint
 MOST_FILES = 24  # of a partition, before they become one
 KEEP_S = 30.0  # so long a file that was replaced stays for those who still read it
 CACHE_BYTES = 256 * 2**20
+NAME_BYTES = 255  # of a file
+REASON = ".reason"  # what the file with the reason ends with, beside one that was put aside
 
 
 class RecentRows:
@@ -134,17 +138,25 @@ class TableStore:
         """Write rows into files by partition; nobody sees them before they are published."""
         if not rows.num_rows:
             return []
-        micros = times_us(rows, self.time_column)
-        first, last = pc.min(micros).as_py() // self.partition_us, pc.max(micros).as_py() // self.partition_us
-        if first == last:
-            return [self._write(DATA, rows, first)]
-        files = []
-        for partition in range(first, last + 1):
-            low = partition * self.partition_us
-            part = between(rows, self.time_column, low, low + self.partition_us - 1)
-            if part.num_rows:
-                files.append(self._write(DATA, part, partition))
-        return files
+        partitions = times_us(rows, self.time_column).to_numpy() // self.partition_us
+        if partitions.min() == partitions.max():
+            return [self._write(DATA, rows, int(partitions[0]))]
+        order = np.argsort(partitions, kind="stable")
+        found, begins = np.unique(partitions[order], return_index=True)
+        return [
+            self._write(DATA, rows.take(place), int(partition))
+            for partition, place in zip(found, np.split(order, begins[1:]), strict=True)
+        ]
+
+    def cut_from(self, begin_us: int | None, version: Version) -> tuple[list[str], pa.Table | None]:
+        """The files of a version that hold rows from a time on, and the rows before it that they hold as well."""
+        files = self.files_between(begin_us, None, version)
+        astride = [] if begin_us is None else [file for file in files if file.first_us < begin_us]
+        parts = [
+            between(self.recent.get(str(self.folder / DATA / file.name)), self.time_column, None, (begin_us or 0) - 1)
+            for file in astride
+        ]
+        return [file.name for file in files], pa.concat_tables(parts) if parts else None
 
     def stage_late(self, rows: pa.Table) -> list[DataFile]:
         """Write records that came too late beside the table."""
@@ -185,6 +197,13 @@ class TableStore:
             self._remove_gone(now)
         return self.version
 
+    def describe(self, made: Mapping[str, Any], *, anew: bool = False) -> Version:
+        """Write down what the table is made of; where it is made anew, none of its rows stays."""
+        now = self.version
+        if anew:
+            return self.publish(Change(None, None, drop=list(now.files), made=made))
+        return self.publish(Change(now.fresh_us, now.safe_us, made=made))
+
     def _append(self, line: bytes) -> None:
         """A line of the journal, on the disk; one that does not get there whole is taken back."""
         handle = self._journal.fileno()
@@ -200,8 +219,10 @@ class TableStore:
 
     def quarantine(self, file: Path, reason: str) -> Path:
         """Put an arrival that cannot be read aside, with the reason beside it."""
-        place = self.folder / QUARANTINE / f"{time.time_ns()}-{file.name}"
-        place.with_name(place.name + ".reason").write_text(reason + "\n", encoding="utf-8")
+        begin = f"{time.time_ns()}-"
+        name = file.name.encode(errors="surrogateescape")[: NAME_BYTES - len(begin) - len(REASON)]
+        place = self.folder / QUARANTINE / (begin + name.decode(errors="ignore"))
+        place.with_name(place.name + REASON).write_text(reason + "\n", encoding="utf-8", errors="replace")
         try:
             os.replace(file, place)
         except OSError:  # on another file system
@@ -212,7 +233,7 @@ class TableStore:
 
     def quarantined(self) -> list[Path]:
         """What was put aside."""
-        return sorted(path for path in (self.folder / QUARANTINE).iterdir() if path.suffix != ".reason")
+        return sorted(path for path in (self.folder / QUARANTINE).iterdir() if path.suffix != REASON)
 
     def _write(self, room: str, rows: pa.Table, partition: int) -> DataFile:
         name = f"{partition}-{self.version.number + 1}-{time.time_ns():x}.parquet"

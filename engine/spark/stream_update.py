@@ -23,12 +23,13 @@ from pyspark.sql import functions as F
 from engine.model.binding import Bound
 from engine.model.operator import Built, Place, port_frame
 from engine.operators._sql import quoted
-from engine.operators.streams import MICROS, GeneratorStream
+from engine.operators.streams import GeneratorStream
 from engine.partition.tables import Follow, TablePlan
 from engine.spark.compile import CountedRows, NodeBuilder
 from engine.spark.failures import NodeFailed, reason_of
 from engine.spark.session import activate
-from engine.spark.stream_feeds import FUTURE_S, Arrival, Feed
+from engine.spark.stream_edges import edges_with, in_time
+from engine.spark.stream_feeds import Arrival, Feed
 from engine.spark.stream_plans import KeptPlans, Make, collect_anew
 from engine.spark.stream_store import TableStore, between, times_us
 from engine.spark.stream_together import one_result, parts
@@ -102,6 +103,16 @@ class _Way:
         return BETWEEN if self.old is None else MERGED
 
 
+@dataclass(frozen=True)
+class _Described:
+    """A table as the workflow described it when it came: that holds as long as it is kept."""
+
+    bound: Bound
+    builders: Sequence[NodeBuilder]
+    number: int  # a table that left and came back may be another one, with other plans
+    statics: Mapping[tuple[str, bool], DataFrame]
+
+
 class Updater:
     """Carries out the updates of a warehouse's tables in one Spark session."""
 
@@ -113,17 +124,23 @@ class Updater:
         spark: SparkSession,
         place: Place,
     ) -> None:
-        self.bound = bound
-        self.plans = plans
         self.stores = stores
         settings = (_SETTINGS | _INTERPRETED, _SETTINGS)
         self._sessions = [_session(spark, one) for one in settings]  # for small updates, and for bulky ones
-        self._builders = [NodeBuilder(bound, session, place) for session in self._sessions]
         self._chosen = local()  # by the update that a thread carries out
         self.kept = KeptPlans(self._sessions[0])
+        self.plans: dict[str, TablePlan] = {}
         self.schemas: dict[str, Any] = {}  # of tables and streams, as Spark has them
         self.arrow: dict[str, pa.Schema] = {}
-        self._statics: dict[tuple[str, bool], DataFrame] = {}
+        self._described: dict[str, _Described] = {}  # each table as it was when it came
+        self._came = 0
+        self._workflow(bound, place)
+        self._first = plans
+
+    def _workflow(self, bound: Bound, place: Place) -> None:
+        """The workflow that describes the tables that come next; those that are there keep theirs."""
+        self._bound, self._builders = bound, [NodeBuilder(bound, session, place) for session in self._sessions]
+        self._references: dict[str, pa.Table] = {}
 
     @property
     def _bulky(self) -> bool:
@@ -140,15 +157,30 @@ class Updater:
 
     def prepare(self) -> None:
         """Plan every table over nothing: Spark's analyser confirms them, and their columns are known."""
-        for plan in self.plans.values():
-            self.prepare_table(plan)
+        for plan in self._first.values():
+            self._enter(plan)
 
-    def prepare_table(self, plan: TablePlan) -> None:
+    def enter(self, bound: Bound, plan: TablePlan, place: Place) -> None:
+        """A table joins, as another workflow describes it. Where Spark refuses it, nothing has changed."""
+        self._workflow(bound, place)
+        try:
+            self._enter(plan)
+        except BaseException:
+            self.leave(plan.name)
+            raise
+
+    def leave(self, name: str) -> None:
+        """A table is not updated any more."""
+        for known in (self.plans, self.schemas, self.arrow, self._described):
+            known.pop(name, None)
+
+    def _enter(self, plan: TablePlan) -> None:
         """Plan one table whose sources are planned."""
-        self._read_statics(plan)
+        self._came += 1
+        self._described[plan.name] = _Described(self._bound, self._builders, self._came, self._statics(plan))
         inputs = {}
         if plan.stream is not None:
-            stream = self.bound.operators[plan.stream]
+            stream = self._bound.operators[plan.stream]
             assert hasattr(stream, "declared")
             ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in (stream.declared() or {}).items())
             frame = self.spark.createDataFrame([], ddl)
@@ -157,22 +189,19 @@ class Updater:
         else:
             inputs = {source: self.spark.createDataFrame([], self.schemas[source]) for source in plan.sources}
         result = self._through(plan, inputs, [])
-        self.schemas[plan.name] = result.schema
-        self.arrow[plan.name] = result.limit(0).toArrow().schema
+        schema = result.limit(0).toArrow().schema
+        self.schemas[plan.name], self.arrow[plan.name], self.plans[plan.name] = result.schema, schema, plan
 
-    def take_over(self, other: Updater) -> None:
-        """Know what another one knows of the tables that both have."""
-        self.schemas |= other.schemas
-        self.arrow |= other.arrow
-        for plan in self.plans.values():
-            self._read_statics(plan)
-
-    def _read_statics(self, plan: TablePlan) -> None:
+    def _statics(self, plan: TablePlan) -> dict[tuple[str, bool], DataFrame]:
+        """The references of a table's lookups, read once."""
+        found = {}
         for node in plan.statics:
-            if (node, False) not in self._statics:
-                rows = port_frame(self._builders[0].build_node(node, {}, []), "out").toArrow()
-                for bulky, session in enumerate(self._sessions):
-                    self._statics[node, bool(bulky)] = session.createDataFrame(rows).coalesce(1)
+            if node not in self._references:
+                self._references[node] = port_frame(self._builders[0].build_node(node, {}, []), "out").toArrow()
+            rows = self._references[node]
+            for bulky, session in enumerate(self._sessions):
+                found[node, bool(bulky)] = session.createDataFrame(rows).coalesce(1)
+        return found
 
     # -- a base table
 
@@ -187,24 +216,18 @@ class Updater:
         rows = None
         self._choose(sum(arrival.rows for arrival in batches))
         if batches:
-            rows, counted = self._collect((plan.name, LOADED), {plan.stream: feed.read(batches)}, self._loading(plan))
+            rows, counted = self._collect(
+                self._key(plan, LOADED), {plan.stream: feed.read(batches)}, self._loading(plan)
+            )
             rows = rows.cast(self.arrow[plan.name])
-        times = [arrival.upto_us for arrival in batches if arrival.upto_us is not None]
-        fresh = max([*times, *([before.fresh_us] if before.fresh_us is not None else [])], default=None)
-        promised = [arrival.safe_us for arrival in arrivals if arrival.safe_us is not None]
-        behind = [] if fresh is None else [fresh - round(plan.operator.lateness_bound_s * MICROS)]
-        known = [] if before.safe_us is None else [before.safe_us]
-        safe = max([*known, *behind, *promised], default=None)
+        arrivals = [arrival for arrival in arrivals if not arrival.gone]
+        fresh, safe = edges_with(before, arrivals, plan.operator.lateness_bound_s)
         add: list[Any] = []
         drop: list[str] = []
         late: list[Any] = []
         written = too_late = 0
         if rows is not None and rows.num_rows:
-            micros = times_us(rows, plan.operator.time_column)
-            good = pc.less_equal(micros, pa.scalar(round((now + FUTURE_S) * MICROS)))
-            if before.safe_us is not None:
-                good = pc.and_(good, pc.greater(micros, pa.scalar(before.safe_us)))
-            good = pc.fill_null(good, False)
+            good = in_time(times_us(rows, plan.operator.time_column), before.safe_us, now)
             kept = rows.filter(good)
             written, too_late = kept.num_rows, rows.num_rows - kept.num_rows
             if too_late:
@@ -228,7 +251,7 @@ class Updater:
 
         def make(inputs: Mapping[str, DataFrame], counted: list[CountedRows]) -> DataFrame:
             assert plan.stream is not None
-            raw, stream = inputs[plan.stream], self.bound.operators[plan.stream]
+            raw, stream = inputs[plan.stream], self._described[plan.name].bound.operators[plan.stream]
             if isinstance(stream, GeneratorStream):
                 raw = stream.computed(raw)
             return self._through(plan, {plan.stream: raw}, counted)
@@ -246,7 +269,7 @@ class Updater:
         inputs = {source: self._read(source, way.held[source], way.first, way.edge) for source in plan.sources}
         if way.old is not None:
             inputs[plan.name] = way.old
-        rows, counted = self._collect((plan.name, way.kind), inputs, partial(self._made, way))
+        rows, counted = self._collect(self._key(plan, way.kind), inputs, partial(self._made, way))
         return self._publish(way, rows, counted)
 
     def follow_together(self, plans: Sequence[TablePlan], upto_us: int) -> Iterator[tuple[str, Updated]]:
@@ -277,7 +300,7 @@ class Updater:
 
         with self._read_once(ways[0], spans) as inputs:
             olds = {f"{way.plan.name} old": way.old for way in ways if way.old is not None}
-            key = tuple((way.plan.name, way.kind, place[way.plan.name]) for way in ways)
+            key = tuple((self._key(way.plan, way.kind), place[way.plan.name]) for way in ways)
             rows, counted = self._collect(key, {**inputs, **olds}, make)
         names = [self.arrow[way.plan.name].names for way in ways]
         for number, (way, part) in enumerate(zip(ways, parts(rows, names), strict=True)):
@@ -328,8 +351,8 @@ class Updater:
         if plan.follow is Follow.APPEND:
             add, drop = store.compacted(store.stage(rows))
         else:
-            drop = [file.name for file in store.files_between(way.begin, None, way.before)]
-            add = store.stage(rows)
+            drop, before = store.cut_from(way.begin, way.before)
+            add = store.stage(rows if before is None else pa.concat_tables([before, rows]))
         refused = _refused(counted)
         return Updated(store.publish(Change(way.edge, way.edge, add, drop)), rows.num_rows, refused=refused)
 
@@ -396,17 +419,22 @@ class Updater:
             return collect_anew(self.spark, rows, make, frames)
         return self.kept.collect(key, rows, make)
 
+    def _key(self, plan: TablePlan, kind: str) -> Hashable:
+        return plan.name, self._described[plan.name].number, kind
+
     # -- the graph
 
     def _through(self, plan: TablePlan, inputs: Mapping[str, DataFrame], counted: list[CountedRows]) -> DataFrame:
         """What enters the table: the operators' own plans over these inputs. A failure knows its node."""
-        built: dict[str, Built] = {**{node: self._statics[node, self._bulky] for node in plan.statics}, **inputs}
+        described = self._described[plan.name]
+        bound = described.bound
+        built: dict[str, Built] = {**{node: described.statics[node, self._bulky] for node in plan.statics}, **inputs}
         for node in plan.nodes:
             entering: dict[str, list[DataFrame]] = {}
-            for link in self.bound.incoming.get(node, ()):
+            for link in bound.incoming.get(node, ()):
                 entering.setdefault(link.target_port, []).append(self._port(built, link.source, link.source_port))
-            built[node] = self._builders[self._bulky].build_node(node, entering, counted)
-        node, port = self.bound.producers(plan.name)[0]
+            built[node] = described.builders[self._bulky].build_node(node, entering, counted)
+        node, port = bound.producers(plan.name)[0]
         return self._port(built, node, port)
 
     @staticmethod

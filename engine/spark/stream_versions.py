@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -13,6 +14,8 @@ from engine.errors import EnvironmentProblem
 
 DATA, LATE, QUARANTINE = "data", "late", "quarantine"
 JOURNAL, STATE = "journal.jsonl", "state.json"
+LOOKS = 5  # at a table that is being written, until it is called damaged
+LOOK_S = 0.02  # between two of them
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Version:
     batches: Mapping[str, list[Any] | None] = field(default_factory=dict)  # id → name, size, change of a file
     position: Any = None  # of its stream: what was taken last
     published: float = 0.0
+    made: Mapping[str, Any] = field(default_factory=dict)  # what the table is made of, as it was described
 
     @property
     def rows(self) -> int:
@@ -62,6 +66,7 @@ class Change:
     late: Sequence[DataFile] = ()
     batches: Mapping[str, list[Any] | None] = field(default_factory=dict)
     position: Any = None
+    made: Mapping[str, Any] | None = None  # None: what it was
 
 
 def apply(version: Version, change: Change, number: int, now: float) -> Version:
@@ -80,6 +85,7 @@ def apply(version: Version, change: Change, number: int, now: float) -> Version:
         batches={**version.batches, **change.batches} if change.batches else version.batches,
         position=version.position if change.position is None else change.position,
         published=now,
+        made=version.made if change.made is None else change.made,
     )
 
 
@@ -94,7 +100,20 @@ def published_files(folder: Path) -> list[str]:
 
 
 def replayed(folder: Path) -> tuple[Version, int, int]:
-    """The state that checkpoint and journal tell, the journal's whole length, and its lines."""
+    """The state that checkpoint and journal tell, the journal's whole length, and its lines.
+
+    Its writer may make a checkpoint and begin the journal anew between a look at the one and at the other. Then the
+    two do not fit together, and are read again.
+    """
+    for _ in range(LOOKS - 1):
+        try:
+            return _replayed(folder)
+        except EnvironmentProblem:
+            time.sleep(LOOK_S)
+    return _replayed(folder)
+
+
+def _replayed(folder: Path) -> tuple[Version, int, int]:
     version = Version()
     state = folder / STATE
     if state.exists():
@@ -115,7 +134,12 @@ def replayed(folder: Path) -> tuple[Version, int, int]:
                     break
                 whole += len(raw)
                 lines += 1
-                if body["number"] > version.number:
+                if body["number"] > version.number + 1:
+                    raise EnvironmentProblem(
+                        f"{journal}: version {body['number']} stands behind version {version.number}; those between "
+                        "are lost, so the table cannot be opened"
+                    )
+                if body["number"] == version.number + 1:
                     version = apply(version, _change(body), body["number"], body["published"])
     return version, whole, lines
 
@@ -130,6 +154,7 @@ def plain_change(change: Change) -> dict[str, Any]:
         "late": [asdict(file) for file in change.late],
         "batches": dict(change.batches),
         "position": change.position,
+        **({} if change.made is None else {"made": dict(change.made)}),
     }
 
 
@@ -144,6 +169,7 @@ def plain_version(version: Version) -> dict[str, Any]:
             list(version.late.values()),
             version.batches,
             version.position,
+            version.made,
         )
     )
 
@@ -157,6 +183,7 @@ def _change(body: Mapping[str, Any]) -> Change:
         [DataFile(**file) for file in body["late"]],
         body["batches"],
         body["position"],
+        body.get("made"),
     )
 
 

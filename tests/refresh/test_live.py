@@ -21,15 +21,17 @@ import duckdb
 import pytest
 
 from engine.control import send_to
-from engine.errors import RunFailed
+from engine.errors import BadInput, RunFailed
 from engine.events import Event, EventLog, LogReader, Remark, RunPaused, TableStaleness, UpdateFinished, UpdateStarted
 from engine.model.binding import bind
 from engine.model.file import load
 from engine.operators import catalogue
+from engine.operators._database import DatabaseProblem
 from engine.refresh.live.launch import StreamSettings, launch_stream, learnt_of
 from engine.refresh.live.warehouse import LiveSettings, LiveWarehouse
 from engine.refresh.scheduler import Settings
 from engine.spark.session import SparkSettings, lent
+from engine.spark.stream_update import Updater
 from engine.spark.stream_versions import LATE, published, published_files
 from tests.end_to_end.helpers import ROOT, WORKFLOWS, answer, environment_for, papilio_here
 from tests.spark.streaming import FILE, SCRATCH, TOGETHER, TOGETHER_SCRATCH, sorted_rows
@@ -233,6 +235,146 @@ def test_a_table_of_a_warehouse_is_not_run_or_exported_as_a_batch(tmp_path, spar
     assert papilio_here("export", file, "--to", "pyspark", home=tmp_path).returncode == 2
 
 
+def put(folder: Path, name: str, *lines: str) -> None:
+    """A file arrives as a whole."""
+    incoming = folder / "in"
+    incoming.mkdir(exist_ok=True)
+    (incoming / f".{name}").write_text("\n".join(["ts,n", *lines]) + "\n")
+    os.rename(incoming / f".{name}", incoming / name)
+
+
+def per_second(folder: Path, aggregate: str = "sum(n)") -> list[tuple]:
+    """The view `total` from scratch, over the rows of `sale` up to where it goes."""
+    edge, files = published(folder / "out" / "total").fresh_us, published_files(folder / "out" / "sale")
+    with duckdb.connect() as database:
+        database.execute("SET TimeZone = 'UTC'")
+        text = f"SELECT date_trunc('second', ts), {aggregate} FROM read_parquet({files}) WHERE epoch_us(ts) <= {edge} GROUP BY 1"
+        return sorted_rows(database.execute(text).fetchall())
+
+
+# What somebody does to the file while it runs: a node gets another name, a view another meaning, and tables come that
+# are as they should be, that lack their reference, that Spark does not take, and that lie where another one lies.
+EDITED = {
+    "  whole:": "  entire:",
+    "to: whole}": "to: entire}",
+    "from: whole,": "from: entire,",
+    "expression: sum(n)": "expression: max(n)",
+    "every_s: 1}": "every_s: 2}",
+    "edges:": "  days: {operator: csv_source, settings: {path: nowhere.csv, columns: {n: bigint, day: string}}}\n"
+    "  named: {operator: lookup, settings: {keys: [{main: n}], take: [{column: day}]}}\n"
+    "  lost: {operator: stream_table, settings: {path: out/lost, time_column: ts}}\n"
+    "  over_lost: {operator: stream_table, settings: {path: out/over_lost, time_column: ts}}\n"
+    "  to_lost: {operator: copy}\n"
+    "  all: {operator: copy}\n"
+    "  twin: {operator: stream_table, settings: {path: out/sale, time_column: ts}}\n"
+    "  minute: {operator: time_bucket, settings: {column: bucket, every_s: 60, into: minute}}\n"
+    "  over: {operator: materialized_view, settings: {group: [minute], aggregates: [{name: n, expression: sum(n)}]}}\n"
+    "  minutes: {operator: stream_table, settings: {path: out/minutes, time_column: minute}}\n"
+    "edges:\n- {from: sale, to: named.main}\n- {from: days, to: named.reference}\n- {from: named, to: lost}\n"
+    "- {from: lost, to: to_lost}\n- {from: to_lost, to: over_lost}\n- {from: sale, to: all}\n- {from: all, to: twin}\n"
+    "- {from: total, to: minute}\n- {from: minute, to: over}\n- {from: over, to: minutes}",
+}
+
+
+def test_what_changes_in_the_file_leaves_the_tables_that_run_as_they_were(spark, tmp_path):
+    file = tmp_path / "arriving.butterfly.yaml"
+    file.write_text(FOLDER)
+    put(tmp_path, "a.csv", "2026-01-01T00:00:30Z,1", "2026-01-01T00:00:30Z,2", "2026-01-01T00:01:00Z,3")
+    with running(file, spark) as warehouse:
+        until(lambda: rows(tmp_path / "out" / "total", "n") == [("3",)])
+        text = FOLDER
+        for old, new in EDITED.items():
+            assert old in text
+            text = text.replace(old, new)
+        file.write_text(
+            text.replace(
+                "- {from: sale, to: second}",
+                "- {from: sale, to: second}\n- {from: sale, to: large}\n- {from: large.match, to: large_sale}",
+            ).replace("  total:", next(iter(MORE.values())))
+        )
+        until(lambda: "table `large_sale` joined" in remarks(tmp_path))
+        until(lambda: "table `minutes` cannot join" in remarks(tmp_path))
+        put(tmp_path, "b.csv", "2026-01-01T00:01:01Z,4", "2026-01-01T00:01:01Z,5", "2026-01-01T00:02:00Z,6")
+        until(lambda: rows(tmp_path / "out" / "total", "n") == [("3",), ("3",), ("9",)])
+        until(lambda: rows(tmp_path / "out" / "large_sale", "n") == [("3",), ("4",), ("5",)])
+        assert sorted(warehouse.scheduler.tables) == ["large_sale", "sale", "total"]
+        file.write_text(
+            FOLDER.replace("  sale:", "  sale_:")
+            .replace("to: sale}", "to: sale_}")
+            .replace("from: sale,", "from: sale_,")
+            .replace("out/sale,", "out/sale_,")
+            .replace("bucket, p", "bucket, priority: 2, p")
+        )
+        until(lambda: "table `sale` is kept until the next start" in remarks(tmp_path))
+        put(tmp_path, "c.csv", "2026-01-01T00:03:00Z,7")
+        until(lambda: rows(tmp_path / "out" / "total", "n") == [("3",), ("3",), ("6",), ("9",)])
+    said = remarks(tmp_path)
+    assert f"{file}: node `days`: table `lost` cannot join" in said
+    assert f"{file}: node `over_lost`: table `over_lost` cannot join: its source `lost` could not join" in said
+    assert f"{file}: node `twin`: table `twin` cannot join: table `sale` is kept in the same place" in said
+    assert "table `minutes` cannot join: the times of its source `total` changed in the file" in said
+    assert "table `total` changed in the file; that holds from the next start on" in said
+    assert "it is tried again" not in said
+
+
+def test_a_view_that_is_described_otherwise_is_made_anew_at_the_next_start(spark, tmp_path):
+    file, total = tmp_path / "arriving.butterfly.yaml", tmp_path / "out" / "total"
+    file.write_text(FOLDER)
+    put(tmp_path, "a.csv", *(f"2026-01-01T00:00:{second:02}Z,{second}" for second in range(10, 50)))
+    with running(file, spark):
+        until(lambda: len(rows(total)) == 29)
+    for number, (old, new, aggregate) in enumerate(
+        [
+            ("bucket, partition_s: 60", "bucket, partition_s: 7", "sum(n)"),
+            ("bucket, partition_s: 60", "bucket, partition_s: 5", "sum(n)"),
+            ("expression: sum(n)", "expression: max(n) - 1", "max(n) - 1"),
+            ("condition", "condition", "sum(n)"),
+        ]
+    ):
+        file.write_text(FOLDER.replace(old, new))
+        put(tmp_path, f"b{number}.csv", *(f"2026-01-01T00:0{number + 1}:{s:02}Z,{s}" for s in range(10, 50)))
+        with running(file, spark):
+            until(lambda number=number: published(tmp_path / "out" / "sale").rows == 40 * (number + 2))
+            until(lambda: len(rows(total)) == published(tmp_path / "out" / "sale").rows - 11)
+            assert rows(total) == per_second(tmp_path, aggregate)
+        assert "table `total` is described otherwise than before: it is made anew from its sources" in remarks(tmp_path)
+    file.write_text(FOLDER.replace("columns: [n]", "columns: [n, ts]"))
+    with running(file, spark):
+        assert rows(total) == per_second(tmp_path)
+    assert "table `sale` is described otherwise than before: it goes on, and the rows that it has stay" in remarks(
+        tmp_path
+    )
+    before = published(tmp_path / "out" / "sale")
+    file.write_text(FOLDER.replace("n: bigint", "n: bigint, m: bigint"))
+    told = r"node `sale`: its rows have other columns than it has now \(m: none → int64\)"
+    with pytest.raises(BadInput, match=told), running(file, spark):
+        pass
+    assert published(tmp_path / "out" / "sale") == before
+
+
+def test_trouble_from_outside_holds_up_its_own_table_alone_and_passes(spark, tmp_path, monkeypatch):
+    file, tries = tmp_path / "small.butterfly.yaml", []
+    file.write_text(FILE)
+    whole = Updater.load
+
+    def load_table(self, plan, *given):
+        if plan.name == "sale" and len(tries) < 6:
+            tries.append(time.monotonic())
+            raise DatabaseProblem("the database is shutting down")
+        return whole(self, plan, *given)
+
+    monkeypatch.setattr(Updater, "load", load_table)
+    monkeypatch.setattr("engine.refresh.live.warehouse.RETRY_S", 0.1)
+    with running(file, spark):
+        until(lambda: "table `sale` works again, at try 7" in remarks(tmp_path))
+        assert version(tmp_path, "click") > 2
+        until(lambda: version(tmp_path, "sale") > 2)
+    waits = [after - before for before, after in pairwise(tries)]
+    assert all(wait > 0.1 * 2**number for number, wait in enumerate(waits))
+    assert remarks(tmp_path).count("the database is shutting down; it is tried again until it works") == 1
+    nothing_lost_or_repeated(tmp_path)
+
+
 @pytest.mark.slow
 def test_an_update_that_fails_for_good_stops_the_warehouse_and_is_told(spark, tmp_path):
     file = tmp_path / "small.butterfly.yaml"
@@ -408,6 +550,51 @@ def test_a_kill_at_any_time_loses_nothing_and_repeats_nothing(tmp_path, text):
     jobs = [event for event in LogReader(Path(told["folder"]) / "events.jsonl") if isinstance(event, UpdateFinished)]
     if text is TOGETHER:
         assert any(len(job.tables) > 1 for job in jobs)
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_time_takes_each_file_once(tmp_path):
+    file, chance = tmp_path / "arriving.butterfly.yaml", random.Random(7)
+    file.write_text(FOLDER)
+    sent: list[int] = []
+    enough = threading.Event()
+
+    def deliver() -> None:
+        begin = datetime(2026, 1, 1, tzinfo=UTC)
+        while not enough.wait(0.05):
+            numbers = range(5 * len(sent), 5 * len(sent) + 5)
+            lines = [f"{(begin + timedelta(seconds=n / 5 - chance.uniform(0, 9))).isoformat()},{n}" for n in numbers]
+            put(tmp_path, f"{len(sent)}.csv", *lines)
+            if chance.random() < 0.2:
+                put(tmp_path, f"{len(sent)}.again.csv", *lines)
+            sent.append(len(sent))
+
+    (tmp_path / "in").mkdir()
+    sender = threading.Thread(target=deliver)
+    sender.start()
+    try:
+        for _ in range(3):
+            before = version(tmp_path, "sale")
+            process = started(file, tmp_path)
+            until(lambda before=before: version(tmp_path, "sale") > before + 2, 120)
+            time.sleep(chance.uniform(0, 3))
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            found = [int(n) for (n,) in rows(tmp_path / "out" / "sale", "n")]
+            assert len(set(found)) == len(found)
+            if published(tmp_path / "out" / "total").fresh_us is not None:
+                assert rows(tmp_path / "out" / "total") == per_second(tmp_path)
+    finally:
+        enough.set()
+        sender.join()
+    process = started(file, tmp_path, "--for", "20")
+    _, errors = process.communicate(timeout=180)
+    assert process.returncode == 0, errors
+    sale = published(tmp_path / "out" / "sale")
+    assert {int(n) for (n,) in rows(tmp_path / "out" / "sale", "n")} <= set(range(5 * len(sent)))
+    assert sale.rows + sale.late_rows == 5 * len(sent)
+    assert not sale.late_rows, "none is older than the bound"
+    assert rows(tmp_path / "out" / "total") == per_second(tmp_path)
 
 
 @pytest.mark.slow

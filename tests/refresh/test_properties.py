@@ -28,6 +28,8 @@ class Data:
         self.made = 0
         self.arrived: dict[str, list[float]] = {}  # timestamps, by base table
         self.waiting: dict[str, deque[list[float]]] = {}  # batches that are not loaded
+        self.loaded: dict[str, list[float]] = {}  # of base tables: all that was, in its order
+        self.late: dict[str, list[float]] = {}  # and what of it came too late
         self.held: dict[str, list[float]] = {}
         self.newest: dict[str, float] = {}  # the largest timestamp on the stream
         self.promised: dict[str, float] = {}
@@ -41,6 +43,7 @@ class Data:
         self.made += 1
         name = f"base{self.made}"
         self.arrived[name], self.waiting[name], self.held[name] = [], deque(), []
+        self.loaded[name], self.late[name] = [], []
         self.newest[name] = self.promised[name] = self.loaded_upto[name] = self.now
         pick = self.random.choice
         return TableSpec(
@@ -60,7 +63,7 @@ class Data:
         )  # fmt: skip
 
     def arrive(self) -> None:
-        """A batch whose records are in order, or late within the bound and never before what was promised."""
+        """A batch whose records are in order, late within the bound and just at it, or older than it."""
         name = self.random.choice(list(self.arrived))
         if name not in self.scheduler.tables:
             return
@@ -69,6 +72,7 @@ class Data:
         oldest = max(self.newest[name] - late, self.promised[name])
         records = [newest] if newest >= oldest else []
         records += [self.random.uniform(oldest, max(newest, oldest)) for _ in range(self.random.randint(0, 3))]
+        records += [at for at in (oldest, self.newest[name], oldest - 0.5, oldest - 9.0) if self.random.random() < 0.2]
         if not records:
             return
         self.newest[name] = max(self.newest[name], *records)
@@ -92,7 +96,14 @@ class Data:
                 assert load.batches >= 1
                 records = [record for _ in range(load.batches) for record in self.waiting[load.table].popleft()]
                 assert load.upto == max([load.after, *records])
-                self.held[load.table] += records
+                table, newest = self.scheduler.tables[load.table], self.loaded_upto[load.table]
+                bound = max(newest - spec.lateness_bound_s, self.promised[load.table])
+                for at in records:
+                    # Views end before the safe edge: what is not smaller than that is in time, and nothing else is.
+                    (self.held if at >= table.safe else self.late)[load.table].append(at)
+                    assert at >= table.safe or at < bound
+                self.loaded[load.table] += records
+                self.loaded_upto[load.table] = max(newest, *records)
             else:
                 assert load.upto > load.after
                 for source in spec.sources:
@@ -106,18 +117,20 @@ class Data:
         for name, table in self.scheduler.tables.items():
             if table.is_base:
                 count = sum(map(len, self.waiting[name]))
-                assert len(self.held[name]) + count == len(self.arrived[name])
-                assert self.held[name] == self.arrived[name][: len(self.held[name])], "out of order"
+                loaded = self.loaded[name]
+                assert len(loaded) + count == len(self.arrived[name])
+                assert loaded == self.arrived[name][: len(loaded)], "out of order"
+                assert len(self.held[name]) + len(self.late[name]) == len(loaded)
             else:
                 assert sorted(self.held[name]) == self.view(name, table.freshness), name
 
     def view(self, name: str, upto: float) -> list[float]:
-        """The view computed from scratch, over all that ever arrived."""
+        """The view computed from scratch, over all that its base tables hold by now."""
         spec = self.scheduler.warehouse.tables[name]
         begin = self.born.get(name, 0.0)
         found = []
         for source in spec.sources:
-            whole = self.arrived[source] if source in self.arrived else self.view(source, float("inf"))
+            whole = self.held[source] if source in self.arrived else self.view(source, float("inf"))
             found += [at for at in whole if begin <= at < upto]
         return sorted(found)
 

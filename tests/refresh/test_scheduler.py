@@ -102,6 +102,62 @@ def test_an_update_is_not_chopped_where_that_would_not_make_it_shorter() -> None
     assert job.expected_s < 3 * scheduler.tables["a"].usual_seconds
 
 
+def test_the_paper_chops_at_periods_whatever_an_update_costs() -> None:
+    tables = [base("a", alpha_s=1.0, beta=0.01)]
+    scheduler = Scheduler(Warehouse(tables), replace(ONE, chop=3.0, chop_by_cost=False))
+    for number in range(1, 8):
+        scheduler.arrive("a", 10.0 * number, 10.0 * number)
+    assert scheduler.start(70.0)[0].loads[0].batches == 3
+
+
+@pytest.mark.parametrize("learnt", [0, 5], ids=["nothing was seen yet", "always as much"])
+def test_after_an_overload_an_update_of_unknown_cost_is_chopped_at_periods(learnt: int) -> None:
+    scheduler = Scheduler(Warehouse([base("a", alpha_s=None, beta=None)]), replace(ONE, chop=3.0))
+    now = 0.0
+    for _ in range(learnt):
+        now += 10.0
+        scheduler.arrive("a", now, now)
+        (job,) = scheduler.start(now)
+        scheduler.finish(job, now + 1.0)
+    assert scheduler.tables["a"].beta == 0.0
+    for number in range(1, 101):
+        scheduler.arrive("a", now + 10.0 * number, now + 10.0 * number)
+    now += 1000.0
+    (job,) = scheduler.start(now)
+    assert job.loads[0].batches == 3
+
+
+def test_more_is_loaded_at_once_step_by_step_where_it_is_seen_to_take_no_longer() -> None:
+    scheduler = Scheduler(Warehouse([base("a", alpha_s=None, beta=None)]), replace(ONE, chop=3.0))
+    for number in range(1, 101):
+        scheduler.arrive("a", 10.0 * number, 10.0 * number)
+    now, batches = 1000.0, []
+    while jobs := scheduler.start(now):
+        batches.append(jobs[0].loads[0].batches)
+        now += 1.0
+        scheduler.finish(jobs[0], now)
+    assert batches == [3, 3, 3, 9, 27, 55]
+
+
+def test_a_table_that_is_held_waits_and_others_go_on() -> None:
+    scheduler = Scheduler(
+        Warehouse([base("a"), base("b", priority=0.1), TableSpec("v", ("a",), alpha_s=1, beta=0)]), ONE
+    )
+    scheduler.arrive("a", 10.0, 10.0)
+    (job,) = scheduler.start(10.0)
+    scheduler.finish(job, 11.0, failed=True, hold=["a"])
+    scheduler.arrive("a", 20.0, 20.0)
+    scheduler.arrive("b", 20.0, 20.0)
+    scheduler.check()
+    (other,) = scheduler.start(20.0)
+    assert other.tables == ("b",)
+    scheduler.finish(other, 21.0)
+    assert scheduler.start(21.0) == []
+    scheduler.resume("a", 22.0)
+    scheduler.check()
+    assert scheduler.start(22.0)[0].loads == (Load("a", 0.0, 20.0, 2),)
+
+
 def test_a_failed_job_is_loaded_again_with_what_came_meanwhile() -> None:
     scheduler = Scheduler(Warehouse([base("a")]), ONE)
     scheduler.arrive("a", 10.0, 10.0)
@@ -153,6 +209,71 @@ def test_a_promoted_job_gives_way_unless_it_is_aggressive() -> None:
     assert tracks[True] == ["s1", "s2"]
 
 
+def on_three_tracks(*longs: str, aggressive: bool) -> dict[str, int]:
+    """Two short jobs with one track of their own, and long ones whose two tracks they may use; released together."""
+    tables = [base("s1", priority=9.0), base("s2", priority=8.0), *(base(name, period_s=1000.0) for name in longs)]
+    settings = Settings(sharing="proportional", tracks=3, aggressive=aggressive, k=2)
+    scheduler = Scheduler(Warehouse(tables), settings)
+    short, long = (scheduler.tables[name].group for name in ("s1", "l1"))
+    short.home, short.promotable, long.home = (2,), (0, 1), (1, 0)
+    for table in tables:
+        scheduler.arrive(table.name, 10.0, 10.0)
+    return {job.tables[0]: job.track for job in scheduler.start(10.0)}
+
+
+@pytest.mark.parametrize("aggressive", [False, True])
+def test_a_job_is_promoted_to_a_track_that_no_job_at_home_there_would_be_scheduled_on(aggressive: bool) -> None:
+    """Step 2e: the long job takes the first of its tracks, and the second would stay idle."""
+    assert on_three_tracks("l1", aggressive=aggressive) == {"s1": 2, "s2": 0, "l1": 1}
+
+
+def test_a_job_is_not_promoted_to_a_track_that_one_at_home_would_be_scheduled_on() -> None:
+    assert on_three_tracks("l1", "l2", aggressive=False) == {"s1": 2, "l1": 1, "l2": 0}
+    assert on_three_tracks("l1", "l2", aggressive=True) == {"s1": 2, "s2": 0, "l1": 1}
+
+
+def test_basic_proportional_leaves_tracks_free_that_any_job_may_use() -> None:
+    """A load of 0.8 needs one of three tracks; two are free, and are tried after a job's own."""
+    tables = [base("s1", alpha_s=2.0), base("s2", alpha_s=2.0), base("long", period_s=1000.0, alpha_s=400.0)]
+    scheduler = Scheduler(Warehouse(tables), Settings(sharing="proportional", tracks=3, all_tracks=False, k=2))
+    assert scheduler.partition.free == (1, 2)
+    assert {group.home for group in scheduler.partition.groups} == {(0,)}
+    for name in ("long", "s1", "s2"):
+        scheduler.arrive(name, 1000.0, 1000.0)
+    assert sorted(job.track for job in scheduler.start(1000.0)) == [0, 1, 2]
+    whole = Scheduler(Warehouse(tables), Settings(sharing="proportional", tracks=3, k=2))
+    assert whole.partition.free == ()
+    assert {track for group in whole.partition.groups for track in group.home} == {0, 1, 2}
+
+
+def test_edf_partitioned_leaves_tracks_free_that_it_does_not_need() -> None:
+    scheduler = Scheduler(Warehouse([base("a"), base("b")]), Settings(sharing="edf-partitioned", tracks=3))
+    assert scheduler.partition.free == (1, 2)
+    for name in ("a", "b"):
+        scheduler.arrive(name, 10.0, 10.0)
+    assert [(job.tables[0], job.track) for job in scheduler.start(10.0)] == [("a", 0), ("b", 1)]
+
+
+def test_prioritized_edf_goes_by_priority_and_then_by_deadline() -> None:
+    """Deadlines 25, 14, 31 and 22; the two of priority 5 come first, the nearer deadline before the other."""
+    tables = [
+        base("low_late", period_s=20.0), base("low_soon", period_s=8.0),
+        base("high_late", period_s=30.0, priority=5.0), base("high_soon", period_s=15.0, priority=5.0),
+    ]  # fmt: skip
+    orders = {}
+    for policy in ("edf-p", "edf"):
+        scheduler = Scheduler(Warehouse(tables), replace(ONE, policy=policy))
+        for name, at in (("high_late", 1.0), ("low_late", 5.0), ("low_soon", 6.0), ("high_soon", 7.0)):
+            scheduler.arrive(name, at, at)
+        orders[policy], now = [], 7.0
+        while jobs := scheduler.start(now):
+            orders[policy] += jobs[0].tables
+            now += 1.0
+            scheduler.finish(jobs[0], now)
+    assert orders["edf-p"] == ["high_soon", "high_late", "low_soon", "low_late"]
+    assert orders["edf"] == ["low_soon", "high_soon", "low_late", "high_late"]
+
+
 def test_what_edf_partitioned_cannot_fit_shares_the_last_track() -> None:
     scheduler = Scheduler(
         Warehouse([base(f"t{number}", alpha_s=6.0) for number in range(5)]),
@@ -202,6 +323,28 @@ def test_one_update_that_took_far_too_long_teaches_little() -> None:
     for _ in range(60):  # and what stays slow is believed
         estimate.observe(1.0, 5.0)
     assert estimate.alpha + estimate.beta == pytest.approx(5.0, rel=0.1)
+
+
+def test_what_was_learnt_of_a_view_is_not_forgotten_with_its_first_update() -> None:
+    tables = [base("a"), TableSpec("v", ("a",))]
+    scheduler = Scheduler(Warehouse(tables), ONE)
+    now = 0.0
+    for number in range(1, 12):
+        now = 10.0 * number
+        upto = now if number % 3 else now - 5.0
+        scheduler.arrive("a", upto, now)
+        while jobs := scheduler.start(now):
+            (load,) = jobs[0].loads
+            now += 1.0 if load.table == "a" else 2.0 + 0.1 * (load.upto - load.after)
+            scheduler.finish(jobs[0], now)
+    learnt = scheduler.learnt()
+    assert (learnt["v"].alpha_s, learnt["v"].beta, learnt["v"].period_s) == pytest.approx((2.0, 0.1, 10.0), rel=0.05)
+    again = Scheduler(Warehouse(tables), ONE, learnt=learnt)
+    view = again.tables["v"]
+    assert view.cost.known
+    view.cost.observe(10.0, 3.0)
+    assert view.cost.values() == pytest.approx((2.0, 0.1), rel=0.05)
+    assert view.periods.value is None, "its period is its ancestors', whatever it was"
 
 
 def test_the_first_update_in_a_process_is_cold_and_nothing_is_learnt_from_it() -> None:

@@ -46,6 +46,43 @@ def test_rows_lie_in_the_partitions_of_their_times(store):
     assert times(store.read(None, 9 * SECOND)) == [1]
 
 
+def test_one_record_from_1970_does_not_hold_up_the_others(store, monkeypatch):
+    looks = []
+    whole = stream_store.times_us
+    monkeypatch.setattr(stream_store, "times_us", lambda *given: looks.append(1) or whole(*given))
+    publish(store, 0, 1_800_000_003, 1_800_000_021, 1_800_000_004)
+    assert sorted((file.partition, file.rows) for file in store.version.files.values()) == [
+        (0, 1), (180_000_000, 2), (180_000_002, 1),
+    ]  # fmt: skip
+    assert len(looks) < 10, "only the partitions that occur are looked at"
+    assert store.read(None, None).sort_by("n")["n"].to_pylist() == [0, 1, 2, 3]
+
+
+def test_records_before_1970_lie_in_partitions_of_their_own(store):
+    publish(store, -1, 1, -11)
+    assert sorted((file.partition, file.rows) for file in store.version.files.values()) == [(-2, 1), (-1, 1), (0, 1)]
+
+
+def test_rows_before_a_time_are_kept_where_a_file_lies_astride_it(store):
+    publish(store, 1, 12, 19, 25)
+    names, before = store.cut_from(15 * SECOND, store.version)
+    assert times(before) == [12]
+    store.publish(Change(30 * SECOND, 30 * SECOND, store.stage(pa.concat_tables([before, table(16, 30)])), names))
+    assert times(store.read(None, None)) == [1, 12, 16, 30]
+    assert store.cut_from(None, store.version) == (list(store.version.files), None)
+
+
+def test_what_a_table_is_made_of_lasts_over_checkpoints_and_making_it_anew_takes_its_rows(store, monkeypatch):
+    monkeypatch.setattr(stream_store, "CHECKPOINT_LINES", 2)
+    store.describe({"id": "a"})
+    for second in (1, 2, 3):
+        publish(store, second)
+    assert (published(store.folder).made, times(store.read(None, None))) == ({"id": "a"}, [1, 2, 3])
+    store.describe({"id": "b"}, anew=True)
+    again = published(store.folder)
+    assert (again.made, again.rows, again.fresh_us, again.safe_us) == ({"id": "b"}, 0, None, None)
+
+
 def test_nobody_sees_rows_before_they_are_published(store):
     files = store.stage(table(1, 2))
     assert published(store.folder).rows == 0
@@ -129,6 +166,51 @@ def test_a_checkpoint_tells_the_same_as_the_journal_before_it(store, monkeypatch
     assert len((store.folder / JOURNAL).read_bytes().splitlines()) == 3
     assert published(store.folder) == store.version
     assert len(store.version.batches) == 11
+
+
+def test_a_reader_between_a_checkpoint_and_the_journal_that_begins_anew_sees_no_version_with_holes(store, monkeypatch):
+    monkeypatch.setattr(stream_store, "CHECKPOINT_LINES", 4)
+    for second in (1, 2):
+        publish(store, second)
+    whole, reads = Path.read_bytes, []
+
+    def meanwhile(path: Path) -> bytes:
+        """The writer makes a checkpoint and goes on, once the reader has read the one before it."""
+        read = whole(path)
+        if not reads:
+            reads.append(path)
+            for second in (7, 8, 9, 10):
+                publish(store, second)
+        return read
+
+    for second in (3, 4, 5):
+        publish(store, second)  # the fourth line made a checkpoint
+    monkeypatch.setattr(Path, "read_bytes", meanwhile)
+    assert published(store.folder) == store.version
+    assert len(reads) == 1
+    assert times(store.read(None, None, published(store.folder))) == [1, 2, 3, 4, 5, 7, 8, 9, 10]
+
+
+def test_a_journal_whose_checkpoint_is_gone_is_not_taken_for_the_whole(store, monkeypatch):
+    monkeypatch.setattr(stream_store, "CHECKPOINT_LINES", 2)
+    for second in (1, 2, 3):
+        publish(store, second)
+    store.close()
+    (store.folder / "state.json").unlink()
+    with pytest.raises(EnvironmentProblem, match="version 3 stands behind version 0"):
+        TableStore(store.folder, "ts", 10 * SECOND)
+
+
+def test_a_name_that_is_too_long_for_the_reason_beside_it_is_cut_and_stays_one_of_its_own(store, tmp_path):
+    places = set()
+    for number in range(2):
+        file = tmp_path / ("ä" * 120 + f"{number}.csv")
+        file.write_text("no")
+        places.add(store.quarantine(file, "no record"))
+        assert not file.exists()
+    assert sorted(places) == store.quarantined()
+    assert len(places) == 2
+    assert all(place.with_name(place.name + ".reason").read_text() == "no record\n" for place in places)
 
 
 def test_many_small_files_of_a_partition_become_one(store, monkeypatch):

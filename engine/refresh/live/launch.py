@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,10 +23,12 @@ from engine.operators.streams import Stream
 from engine.partition.tables import TablePlan, tables_of
 from engine.refresh.described import warehouse_of
 from engine.refresh.kept import first_event, keep, learnt_of, record_of
+from engine.refresh.live.places import strange, unfit
 from engine.refresh.live.warehouse import LiveSettings, LiveWarehouse
 from engine.refresh.local import algorithm_named
 from engine.refresh.partition import tracks_named
 from engine.spark.session import SparkSettings, close_session, open_session
+from engine.spark.stream_versions import published
 from engine.store.runs import also_to, new_run_id, run_folder
 
 
@@ -115,36 +116,18 @@ def _check(bound: Bound, plans: list[TablePlan], live: LiveSettings) -> None:
                 reason = str(error)
             if reason:
                 problems.append((node, reason))
-    homes: dict[Path, str] = {}
+    homes: dict[str, Path] = {}
     for plan in plans:
         home = place.path(plan.operator.path)
-        other = next(
-            (name for path, name in homes.items() if home.is_relative_to(path) or path.is_relative_to(home)), None
-        )
-        if other is not None:
-            problems.append((plan.name, f"table `{other}` is kept in the same place or one inside it: {home}"))
-        elif home.exists() and not home.is_dir():
-            problems.append((plan.name, f"`{home}` is a file; a table is a folder"))
-        elif home.is_dir() and any(home.iterdir()) and not (home / "journal.jsonl").exists():
-            problems.append((plan.name, f"`{home}` holds something else than a streaming table; name another folder"))
-        elif reason := _unusable(home):
-            problems.append((plan.name, f"the folder `{home}` cannot be used: {reason}"))
-        homes[home] = plan.name
+        reason = unfit(home, homes)
+        if reason is None and plan.stream is not None and home.is_dir():
+            reason = strange(bound, plan, place, published(home))
+        if reason:
+            problems.append((plan.name, reason))
+        homes[plan.name] = home
     if problems:
         file = bound.file or bound.name
         raise BadInput("\n".join(f"{file}: node `{node}`: {reason}" for node, reason in problems))
-
-
-def _unusable(home: Path) -> str | None:
-    """Why a table cannot be kept in a folder, or in one that has yet to be made."""
-    there = next(path for path in (home, *home.parents) if path.exists())
-    if not there.is_dir():
-        return f"`{there}` is a file"
-    try:
-        with tempfile.TemporaryFile(dir=there):
-            return None
-    except OSError as error:
-        return f"{there}: {error.strerror}"
 
 
 @contextlib.contextmanager

@@ -7,40 +7,46 @@ one thread alone. What was loaded is in the tables' journals, so a stop, a kill 
 from __future__ import annotations
 
 import queue
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from uuid import uuid4
 
 from engine.control import RunControl
 from engine.errors import BadInput, PapilioError, RunFailed
 from engine.events import EventLog, Remark, RowsRefused, TableStaleness, UpdateFinished, UpdateStarted
 from engine.model.binding import Bound
+from engine.operators._database import DatabaseProblem
 from engine.operators.streams import MICROS, Stream
 from engine.partition.tables import TablePlan, tables_of
 from engine.refresh.described import scan_share_of, spec_of, warehouse_of
 from engine.refresh.estimates import Learnt
 from engine.refresh.jobs import Job
 from engine.refresh.live.clock import Clock
+from engine.refresh.live.made_of import ID, made_of, way_of
+from engine.refresh.live.places import strange, unfit
 from engine.refresh.report import bounds_report, tables_report, weighted_staleness
 from engine.refresh.scheduler import Scheduler, Settings
 from engine.refresh.simulator import Observer
 from engine.spark.failures import NodeFailed, reason_of
 from engine.spark.letting_go import letting_go
+from engine.spark.stream_edges import before_s, last_us
 from engine.spark.stream_feeds import Arrival, Feed, feed_of
 from engine.spark.stream_store import RecentRows, TableStore
 from engine.spark.stream_update import Updated, Updater, start_track
 from engine.spark.stream_versions import Version
 
 LONGEST_WAIT_S = 0.05  # so long at most until the streams are looked at again
-RETRIES = 3  # of a failing update, before the warehouse stops
+RETRIES = 3  # of an update whose plan fails, before the warehouse stops; what comes from outside may take its time
 RETRY_S = 0.5  # the first wait; each further one is twice as long
+MOST_RETRY_S = 30.0  # and none is longer
 FILE_LOOK_S = 1.0  # how often the workflow file is looked at for changes
 SAMPLE_S = 1.0  # how often the staleness of tables that did not move is told
+BEHIND_S = 0.001  # so far at least is a view that holds nothing behind what its sources hold
 KEEP_S = 10.0  # how often what was learnt is kept: a kill loses no more
 
 
@@ -59,7 +65,6 @@ class _Task:
 
     job: Job
     arrivals: dict[str, list[Arrival]]
-    updater: Updater
     rows: int = 0
     late: int = 0
     refused: dict[str, int] = field(default_factory=dict)
@@ -109,16 +114,15 @@ class LiveWarehouse:
         self.jobs = 0
         self.rows = 0
         self.failures: dict[str, int] = {}
+        self.held: dict[str, float] = {}  # tables that failed, and when they are tried again
         self._warm: set[str] = set()  # tables that were updated in this process: their first update takes far longer
         self._told_at = 0.0
         self._kept_at = 0.0
         self._looked_at = 0.0
         self._changed_at = _changed(bound.file)
         self._clock_told = False
-        self._bind(bound)
-
-    def _bind(self, bound: Bound) -> None:
-        self.bound = bound
+        self.bound = bound  # at the start
+        self.bounds: dict[str, Bound] = dict.fromkeys(self.plans, bound)  # what describes each table as long as it runs
         self.place = bound.place(self.secrets)
 
     # -- from outside
@@ -153,6 +157,8 @@ class LiveWarehouse:
             self._open_store(plan)
         self.updater = Updater(self.bound, self.plans, self.stores, self.spark, self.place)
         self.updater.prepare()
+        for plan in sorted(self.plans.values(), key=lambda plan: not plan.is_base):
+            self._describe(plan)  # a base table that is refused comes before any view is made anew
         self.begin = now = self.clock()
         for plan in self.plans.values():
             self._open_feed(plan, now)
@@ -170,37 +176,64 @@ class LiveWarehouse:
             self.threads.append(start_track(self.spark, f"track-{number}", partial(self._track, tasks)))
 
     def _open_store(self, plan: TablePlan) -> None:
-        folder = self.place.path(plan.operator.path)
+        folder = self._home(plan)
         self.stores[plan.name] = TableStore(folder, plan.operator.time_column, plan.partition_us, self.recent)
+
+    def _home(self, plan: TablePlan) -> Path:
+        return self.bounds[plan.name].place(self.secrets).path(plan.operator.path)
+
+    def _describe(self, plan: TablePlan) -> None:
+        """See whether a table is still made of what it was made of: a view is made anew if not, a base table cannot."""
+        name, store, bound = plan.name, self.stores[plan.name], self.bounds[plan.name]
+        place = bound.place(self.secrets)
+        columns = {field.name: str(field.type) for field in self.updater.arrow[name]}
+        made = made_of(
+            bound, plan, place, columns, {source: self.stores[source].version.made for source in plan.sources}
+        )
+        before = store.version.made
+        if made == {key: value for key, value in before.items() if key != ID}:
+            return
+        if plan.is_base and (reason := strange(bound, plan, place, store.version, columns)):
+            raise BadInput(f"{bound.file or bound.name}: node `{name}`: {reason}")
+        version = store.version
+        holds = version.fresh_us is not None or version.batches or version.position is not None
+        anew = not plan.is_base or not holds
+        if holds and before:
+            what = "is made anew from its sources" if anew else "goes on, and the rows that it has stay as they are"
+            self.log.add(Remark(message=f"table `{name}` is described otherwise than before: it {what}", node=name))
+        store.describe({**made, ID: uuid4().hex if anew or ID not in before else before[ID]}, anew=anew)
 
     def _open_feed(self, plan: TablePlan, now: float) -> None:
         if plan.stream is None:
             return
-        stream = self.bound.operators[plan.stream]
+        bound = self.bounds[plan.name]
+        stream = bound.operators[plan.stream]
         assert isinstance(stream, Stream)
         assert plan.stream_time is not None
-        name = plan.name
+        name, place, columns = plan.name, bound.place(self.secrets), self.updater.arrow[plan.stream]
         self.feeds[name] = feed_of(
-            stream, self.place, self.stores[name], self.updater.arrow[plan.stream], plan.stream_time, now,
+            stream, place, self.stores[name], columns, plan.stream_time, now,
             lambda message: self.log.add(Remark(message=f"table `{name}`: {message}", node=name)),
         )  # fmt: skip
         self.waiting[name] = deque()
 
     def _freshness(self, plan: TablePlan) -> float:
         """Up to when a table holds data. A new view over old tables is behind them, and takes all in at once."""
-        fresh = self.stores[plan.name].version.fresh_us
-        if fresh is not None:
-            return fresh / MICROS
-        safes = [self.stores[source].version.safe_us for source in plan.sources]
-        known = [safe for safe in safes if safe is not None]
-        return min([self.begin, *(safe / MICROS - 0.001 for safe in known)])
+        version = self.stores[plan.name].version
+        if version.fresh_us is not None:
+            return version.fresh_us / MICROS if plan.is_base else before_s(version.fresh_us)
+        behind = []
+        for source in plan.sources:
+            safe = self.stores[source].version.safe_us
+            behind.append(self._freshness(self.plans[source]) if safe is None else before_s(safe) - BEHIND_S)
+        return min([self.begin, *behind])
 
     def _catch_up(self, now: float) -> None:
         """A stop or a kill may have come between a table and its views: these are behind, and are told so."""
         for name, plan in self.plans.items():
             safe = self.stores[name].version.safe_us
             if plan.is_base and safe is not None:
-                self.scheduler.tables[name].safe = safe / MICROS
+                self.scheduler.tables[name].safe = before_s(safe)
         self.scheduler.catch_up(now)
 
     def _close(self) -> None:
@@ -225,6 +258,7 @@ class LiveWarehouse:
             if not self.stopping:
                 self._look_at_file(now)
                 self._arrivals(now)
+                self._resume(now)
                 self._decide(now)
             try:
                 task = self.done.get(timeout=self._pause(now))
@@ -269,7 +303,7 @@ class LiveWarehouse:
                 if self.watch.arrived is not None:
                     self.watch.arrived(now, name, upto)
                 if arrival.safe_us is not None:
-                    self.scheduler.punctuate(name, arrival.safe_us / MICROS, now)
+                    self.scheduler.punctuate(name, before_s(arrival.safe_us), now)
 
     def _begin_earlier(self, name: str, arrival: Arrival, now: float) -> None:
         """The first data of a table may be old: it and its views, empty as well, begin there and not now."""
@@ -298,7 +332,7 @@ class LiveWarehouse:
         if self.watch.started is not None:
             self.watch.started(now, job)
         self.running += 1
-        self.tracks[job.track].put(_Task(job, arrivals, self.updater))
+        self.tracks[job.track].put(_Task(job, arrivals))
 
     def _track(self, tasks: queue.Queue[_Task | None]) -> None:
         """A track: one job at a time."""
@@ -315,20 +349,20 @@ class LiveWarehouse:
 
     def _update_together(self, task: _Task) -> None:
         """One job for all of them. Where one fails, none of those that are left is published: each goes by itself."""
-        plans = [task.updater.plans[load.table] for load in task.job.loads]
+        plans = [self.updater.plans[load.table] for load in task.job.loads]
         try:
-            for name, done in task.updater.follow_together(plans, round(task.job.loads[0].upto * MICROS)):
+            for name, done in self.updater.follow_together(plans, last_us(task.job.loads[0].upto)):
                 self._updated(task, name, done)
         except Exception:
             if self.aborted:
                 raise
 
     def _update(self, task: _Task, name: str, upto: float) -> None:
-        plan = task.updater.plans[name]
+        plan = self.updater.plans[name]
         if plan.is_base:
-            done = task.updater.load(plan, self.feeds[name], task.arrivals.get(name, []), self.clock())
+            done = self.updater.load(plan, self.feeds[name], task.arrivals.get(name, []), self.clock())
         else:
-            done = task.updater.follow(plan, round(upto * MICROS))
+            done = self.updater.follow(plan, last_us(upto))
         self._updated(task, name, done)
 
     def _updated(self, task: _Task, name: str, done: Updated) -> None:
@@ -349,13 +383,14 @@ class LiveWarehouse:
             # A view may have had to end where its sources' buckets end: then it is as fresh as that, and no fresher.
             job.loads = tuple(replace_upto(load, task.versions[load.table]) for load in job.loads)
             for name in names:
-                self.failures.pop(name, None)
+                self._worked(name)
         else:
             for name, arrivals in task.arrivals.items():
                 if name not in task.versions:
                     self.waiting[name].extendleft(reversed(arrivals))
         cold = [name for name in names if name not in self._warm]
-        self.scheduler.finish(job, now, failed=error is not None, cold=bool(cold))
+        undone = [] if error is None else [name for name in names if name not in task.versions]
+        self.scheduler.finish(job, now, failed=error is not None, cold=bool(cold), hold=undone)
         if error is None:
             self._warm.update(cold)
             if self.watch.finished is not None:
@@ -371,8 +406,8 @@ class LiveWarehouse:
             self.log.add(RowsRefused(node=node, port="", rows=rows, total=rows + task.rows))
         for name in names:
             self._tell_table(name, now)
-        if error is not None and not self.aborted:
-            self._again(names, str(reason))
+        if undone and error is not None and not self.aborted:
+            self._again(undone, str(reason), from_outside(error), now)
 
     def _reason(self, task: _Task, error: BaseException) -> str:
         undone = [load.table for load in task.job.loads if load.table not in task.versions]
@@ -383,17 +418,34 @@ class LiveWarehouse:
             text = str(error) if isinstance(error, OSError | PapilioError) else reason_of(error)
         return f"{self.bound.file or self.bound.name}: table `{(undone or [''])[0]}`, node `{node}`: {text}"
 
-    def _again(self, names: list[str], reason: str) -> None:
-        """An update failed and published nothing. It is tried again; one that fails for good stops the warehouse."""
+    def _again(self, names: list[str], reason: str, outside: bool, now: float) -> None:
+        """An update failed and published nothing. It is tried again later and later, and the other tables go on.
+
+        What comes from outside, like a database that is away, may come right by itself. A plan that fails for good
+        stops the warehouse.
+        """
         for name in names:
-            self.failures[name] = self.failures.get(name, 0) + 1
-            if self.failures[name] > RETRIES:
+            failed = self.failures[name] = self.failures.get(name, 0) + 1
+            if failed > RETRIES and not outside:
                 self.stop()
                 while self.running:
                     self._ended(self.done.get())
                 raise RunFailed(reason)
-        self.log.add(Remark(message=f"{reason}; it is tried again", node=names[0]))
-        time.sleep(RETRY_S)
+            self.held[name] = now + min(RETRY_S * 2 ** min(failed - 1, 10), MOST_RETRY_S)
+        if not outside or any(self.failures[name] == 1 for name in names):
+            until = " until it works" if outside else ""
+            self.log.add(Remark(message=f"{reason}; it is tried again{until}", node=names[0]))
+
+    def _resume(self, now: float) -> None:
+        """Tables that failed are tried again once they have waited."""
+        for name in [name for name, at in self.held.items() if at <= now]:
+            del self.held[name]
+            self.scheduler.resume(name, now)
+
+    def _worked(self, name: str) -> None:
+        failed = self.failures.pop(name, 0)
+        if failed:
+            self.log.add(Remark(message=f"table `{name}` works again, at try {failed + 1}", node=name))
 
     # -- what is told
 
@@ -436,7 +488,7 @@ class LiveWarehouse:
             bound = self.reopen()
             plans = {plan.name: plan for plan in tables_of(bound)}
             warehouse_of(bound, plans.values())
-        except BadInput as error:
+        except (PapilioError, OSError) as error:
             self.log.add(
                 Remark(message=f"the file changed and does not hold; the warehouse goes on as it was: {error}")
             )
@@ -444,36 +496,90 @@ class LiveWarehouse:
         self._change_tables(bound, plans, now)
 
     def _change_tables(self, bound: Bound, plans: dict[str, TablePlan], now: float) -> None:
-        """Take tables in that the file has now, and leave those that it has no more. Their data stay."""
-        gone = [name for name in self.plans if name not in plans]
+        """Take tables in that the file has now, and leave those that it has no more. Their data stay.
+
+        A table that is kept stays as it was described when it came.
+        """
+        gone = self._gone(plans)
         if any(load.table in gone for job in self.scheduler.running for load in job.loads):
             self._changed_at = 0.0  # once they are idle
             return
-        new = [name for name in plans if name not in self.plans]
-        for name, plan in plans.items():
-            if name in self.plans and _differs(plan, self.plans[name], bound, self.bound):
-                message = f"table `{name}` changed in the file; that holds from the next start on"
+        changed = {name for name, plan in plans.items() if name in self.plans and self._differs(bound, plan)}
+        for name in sorted(changed):
+            message = f"table `{name}` changed in the file; that holds from the next start on"
+            self.log.add(Remark(message=message, node=name))
+        for name in reversed(list(self.plans)):
+            if name in gone:
+                self.scheduler.remove_table(name, now)
+                self._forget(name)
+                self.log.add(Remark(message=f"table `{name}` is no longer kept; its data stay", node=name))
+            elif name not in plans:
+                message = f"table `{name}` is kept until the next start: others that run derive from it"
                 self.log.add(Remark(message=message, node=name))
-        for name in reversed(gone):
-            self.scheduler.remove_table(name, now)
-            self.waiting.pop(name, None)
-            if name in self.feeds:
-                self.feeds.pop(name).close()
+        for name, plan in plans.items():
+            if name not in self.plans:
+                try:
+                    self._join(bound, plan, plans, now)
+                except Exception as error:  # whatever is wrong with a new table, those that run go on
+                    self._forget(name)
+                    node = error.node if isinstance(error, NodeFailed) and error.node else name
+                    reason = str(error) if isinstance(error, OSError | PapilioError) else reason_of(error)
+                    message = f"{bound.file or bound.name}: node `{node}`: table `{name}` cannot join: {reason}"
+                    self.log.add(Remark(message=f"{message}; the warehouse goes on as it was", node=name))
+                else:
+                    self.log.add(Remark(message=f"table `{name}` joined", node=name))
+
+    def _gone(self, plans: Mapping[str, TablePlan]) -> set[str]:
+        """Tables that the file has no more, and that nothing which stays derives from."""
+        gone = {name for name in self.plans if name not in plans}
+        for name in reversed(list(self.plans)):  # views before their sources
+            if name not in gone:
+                gone -= set(self.plans[name].sources)
+        return gone
+
+    def _join(self, bound: Bound, plan: TablePlan, plans: Mapping[str, TablePlan], now: float) -> None:
+        """A table joins; raises where it cannot, and then `_forget` takes it out again."""
+        name, place = plan.name, bound.place(self.secrets)
+        for source in plan.sources:
+            if source not in self.plans:
+                raise BadInput(f"its source `{source}` could not join")
+            if _times(plans[source]) != _times(self.plans[source]):  # its plan reckons with the times that will be
+                raise BadInput(
+                    f"the times of its source `{source}` changed in the file; that holds from the next start on"
+                )
+        stream = bound.operators[plan.stream] if plan.stream is not None else None
+        reason = unfit(place.path(plan.operator.path), {other: self._home(kept) for other, kept in self.plans.items()})
+        if isinstance(stream, Stream):
+            reason = stream.missing(place) or reason
+        if reason:
+            raise BadInput(reason)
+        self.bounds[name] = bound
+        self._open_store(plan)
+        self.updater.enter(bound, plan, place)
+        self._describe(plan)
+        self._open_feed(plan, now)
+        self.plans[name] = plan
+        self.scheduler.add_table(spec_of(plan, scan_share_of(bound, plan)), now, self._freshness(plan))
+        safe = self.stores[name].version.safe_us
+        if plan.is_base and safe is not None:
+            self.scheduler.tables[name].safe = before_s(safe)
+
+    def _forget(self, name: str) -> None:
+        """A table that left, or could not come: nothing of it is open any more."""
+        if name in self.feeds:
+            self.feeds.pop(name).close()
+        if name in self.stores:
             self.stores.pop(name).close()
-            self.log.add(Remark(message=f"table `{name}` is no longer kept; its data stay", node=name))
-        kept = {name: self.plans[name] for name in self.plans if name not in gone}
-        self.plans = {**kept, **{name: plans[name] for name in new}}
-        updater = Updater(bound, self.plans, self.stores, self.spark, bound.place(self.secrets))
-        updater.take_over(self.updater)
-        self._bind(bound)
-        self.updater = updater
-        for name in new:
-            plan = plans[name]
-            self._open_store(plan)
-            updater.prepare_table(plan)
-            self._open_feed(plan, now)
-            self.scheduler.add_table(spec_of(plan, scan_share_of(bound, plan)), now, self._freshness(plan))
-            self.log.add(Remark(message=f"table `{name}` joined", node=name))
+        self.updater.leave(name)
+        for known in (self.plans, self.bounds, self.waiting, self.failures, self.held):
+            known.pop(name, None)
+
+    def _differs(self, bound: Bound, plan: TablePlan) -> bool:
+        """Whether a table is described otherwise than it was, or what stands between it and its sources."""
+        before, kept = self.bounds[plan.name], self.plans[plan.name]
+        if plan != kept or way_of(bound, plan) != way_of(before, kept):
+            return True
+        return plan.stream is not None and bound.operators[plan.stream] != before.operators[plan.stream]
 
     # -- what came of it
 
@@ -505,14 +611,16 @@ def replace_upto(load: Any, version: Version) -> Any:
     """A load as it came out."""
     if load.batches:
         return load
-    return load._replace(upto=load.after if version.fresh_us is None else version.fresh_us / MICROS)
+    return load._replace(upto=load.after if version.fresh_us is None else before_s(version.fresh_us))
 
 
-def _differs(one: TablePlan, other: TablePlan, bound: Bound, before: Bound) -> bool:
-    """Whether a table is described otherwise than it was, or what stands between it and its sources."""
-    if replace(one, operator=other.operator) != other or one.operator != other.operator:
-        return True
-    return any(bound.operators[node] != before.operators[node] for node in one.nodes)
+def _times(plan: TablePlan) -> tuple[str, int]:
+    return plan.operator.time_column, plan.granule_us
+
+
+def from_outside(error: BaseException) -> bool:
+    """Whether an update failed by what may come right by itself: a database, a disk, a file; not by its plan."""
+    return isinstance(error, DatabaseProblem | OSError) and not isinstance(error, ConnectionError)  # which is Spark's
 
 
 def _changed(file: Path | None) -> float:
