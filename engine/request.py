@@ -86,14 +86,24 @@ class RunRequest(BaseModel):
         begun: Callable[[str, Path], None] | None = None,
     ) -> dict[str, Any]:
         """Run it here and now, to its end; gives the summary."""
+        shared: dict[str, Any] = {"folder": folder, "store": store, "events": events, "listener": listener,
+                                  "control": control or self.control(), "begun": begun}  # fmt: skip
+        try:
+            return self._start(bound, shared)
+        except BadInput as error:
+            from engine.experiments.data import how_to_make
+
+            if hint := how_to_make(bound, str(error)):
+                raise BadInput(f"{error}\n{hint}") from error
+            raise
+
+    def _start(self, bound: Bound, shared: dict[str, Any]) -> dict[str, Any]:
         if self.policy == ELASTIC:
-            shared: dict[str, Any] = {"folder": folder, "store": store, "events": events, "listener": listener,
-                                      "control": control or self.control(), "begun": begun}  # fmt: skip
             return self._scaled(bound, shared)
         chosen = self.model_dump(include={"pack_rows", "queue_packs", "queue_mb", "slot_ms", "theta"})
         chosen = {name: value for name, value in chosen.items() if value is not None}
-        given: dict[str, Any] = {"store": store, "events": events, "listener": listener, "begun": begun,
-                                 "control": control or self.control()}  # fmt: skip
+        given = dict(shared)
+        folder, store = given.pop("folder"), given["store"]
         if self.backend == "simulated":
             from engine.simulation import launch_simulated
 
@@ -142,9 +152,11 @@ class RunRequest(BaseModel):
                 seconds = data_rate(record.limits.rate, file.path.parent).seconds
                 record.control.speed = seconds / self.lasts_seconds
             return launch_simulation(record)[0]
+        live = record.limits.live
         from engine.elastic.launch import launch_live
+        from engine.experiments.elastic_data import make_lines
 
-        return launch_live(bound, record, confs=self.confs)
+        return launch_live(bound, record, confs=self.confs, prepare=lambda tell: make_lines(bound, live, tell))
 
 
 def _seconds(bound: Bound, settings: SimulationSettings, store: str | None) -> float:

@@ -2,7 +2,9 @@
 
 A producer with one consumer melts into it. A result that several read is computed once: they read the target
 that holds it, if there is one, or a staged copy, unless computing it again is as cheap as reading the copy
-would be. What is written once (a target, a staging area, a staged copy) is the result of one unit.
+would be. Rows that come from columnar files nearly as they are need not wait for their target either: whoever reads
+the target computes them again beside it. What is written once (a target, a staging area, a staged copy) is the result
+of one unit.
 """
 
 from __future__ import annotations
@@ -10,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import starmap
 
 from engine.model.binding import Bound
-from engine.model.operator import Carries, Category, Mode, Role, Source, Target, limits_of
+from engine.model.operator import Carries, Category, Mode, Operator, Role, Source, Target, limits_of
+
+SHORT = 3  # activities that are done again rather than waited for
 
 
 class Held(StrEnum):
@@ -42,10 +47,20 @@ class FusedPlan:
     units: list[Unit] = field(default_factory=list)
     # (node, port) → the unit whose result holds these rows
     holders: dict[tuple[str, str], str] = field(default_factory=dict)
+    # target → the node and port whose rows it keeps and its readers compute again
+    passed: dict[str, tuple[str, str]] = field(default_factory=dict)
+    # node → the unit that counts its rows, of those that compute them
+    counters: dict[str, str] = field(default_factory=dict)
 
     def unit(self, id_: str) -> Unit:
         """A unit by its id."""
         return next(unit for unit in self.units if unit.id == id_)
+
+    def origin(self, node: str, port: str) -> tuple[str, str]:
+        """Where the rows of a port are taken from: from where a target has them, where nobody waits for it."""
+        while node in self.passed:
+            node, port = self.passed[node]
+        return node, port
 
 
 def counted_ports(bound: Bound, node: str) -> list[str]:
@@ -57,19 +72,37 @@ def counted_ports(bound: Bound, node: str) -> list[str]:
     return [port.name for port in operator.output_ports() if port.carries is Carries.REFUSED and port.name not in read]
 
 
-def fuse(bound: Bound, cheap_again: Callable[[str], bool] | None = None, kept: Collection[str] = ()) -> FusedPlan:
+def fuse(
+    bound: Bound,
+    cheap_again: Callable[[str], bool] | None = None,
+    kept: Collection[str] = (),
+    there: Collection[str] | None = (),
+    again: Collection[str] = (),
+) -> FusedPlan:
     """Divide a workflow into fused units.
 
     `cheap_again(node)` may overrule the built-in judgement of whether a shared node is better computed again; the rows
-    of the nodes in `kept` are staged, whoever reads them.
+    of the nodes in `kept` are staged, whoever reads them. Targets in `there` have their rows already, or may be waited
+    for, and are read; None is all of them. Joins in `again` are soon done again.
     """
     plan = FusedPlan()
+    beside: set[str] = set()  # targets that nobody waits for
+
+    def is_awaited(keeper: str, node: str) -> bool:
+        if there is None or keeper in there or keeper in kept or not _is_at_hand(bound, node, plan, again):
+            return True
+        beside.add(keeper)
+        return False
+
     held: dict[str, tuple[Held, tuple[str, ...]]] = {}
     for node in bound.order:
         links = bound.outgoing.get(node, [])
         role = bound.role(node)
         if role is Role.TARGET:
             held[node] = (Held.TARGET, tuple(port.name for port in bound.operators[node].output_ports()))
+            source, port = bound.producers(node)[0]
+            if links and _keeps_all(bound.operators[node]) and not is_awaited(node, source):
+                plan.passed[node] = source, port
         elif role is Role.STAGING:
             held[node] = (Held.STAGING, tuple(port.name for port in bound.operators[node].output_ports()))
         elif node in kept and links:
@@ -77,7 +110,8 @@ def fuse(bound: Bound, cheap_again: Callable[[str], bool] | None = None, kept: C
         elif len(links) > 1:
             keeper = _keeper(bound, node)
             if keeper is not None:
-                plan.holders[node, links[0].source_port] = keeper
+                if is_awaited(keeper, node):
+                    plan.holders[node, links[0].source_port] = keeper
             elif not (cheap_again or _Cheap(bound, held))(node):
                 held[node] = (Held.STAGED, tuple(dict.fromkeys(link.source_port for link in links)))
     for node, (_, ports) in held.items():
@@ -86,7 +120,11 @@ def fuse(bound: Bound, cheap_again: Callable[[str], bool] | None = None, kept: C
     position = {node: index for index, node in enumerate(bound.order)}
     for node in bound.order:
         if node in held:
-            plan.units.append(_unit(bound, node, held, plan.holders, position))
+            plan.units.append(_unit(bound, node, held, plan, position))
+    # What a target keeps is counted with it: a run that goes on after a kill reads the target, if it is there.
+    for unit in sorted(plan.units, key=lambda unit: unit.id not in beside):
+        for member in unit.nodes:
+            plan.counters.setdefault(member, unit.id)
     return plan
 
 
@@ -96,10 +134,33 @@ def _keeper(bound: Bound, node: str) -> str | None:
     if len({link.source_port for link in links}) > 1:
         return None
     for link in links:
-        target = bound.operators[link.target]
-        if isinstance(target, Target) and target.lossless and target.mode is Mode.OVERWRITE:
+        if _keeps_all(bound.operators[link.target]):
             return link.target
     return None
+
+
+def _keeps_all(operator: Operator) -> bool:
+    """Whether a target holds after the run the rows it was given, all of them and no others."""
+    return isinstance(operator, Target) and operator.lossless and operator.mode is Mode.OVERWRITE
+
+
+def _is_at_hand(bound: Bound, node: str, plan: FusedPlan, again: Collection[str], steps: int = SHORT) -> bool:
+    """Whether rows are read from columnar files and left nearly as they are, by little work.
+
+    Reading them from there takes no longer than reading them from the target that keeps them, which would have to be
+    written first. Behind a filter the target may be much smaller than the files.
+    """
+    operator = bound.operators[node]
+    if isinstance(operator, Source):
+        return operator.columnar
+    is_row_by_row = operator.category is Category.ROW_SYNCHRONIZED and operator.is_light()
+    if steps == 0 or not (is_row_by_row or node in again) or not operator.is_repeatable():
+        return False
+    for source, port in starmap(plan.origin, bound.producers(node)):
+        refused = [out.name for out in bound.operators[source].output_ports() if out.carries is Carries.REFUSED]
+        if port in refused or not _is_at_hand(bound, source, plan, again, steps - 1):
+            return False
+    return True
 
 
 class _Cheap:
@@ -139,7 +200,7 @@ def _unit(
     bound: Bound,
     result: str,
     held: dict[str, tuple[Held, tuple[str, ...]]],
-    holders: dict[tuple[str, str], str],
+    plan: FusedPlan,
     position: dict[str, int],
 ) -> Unit:
     """The nodes that melt into the plan of one result: everything back to what is held elsewhere."""
@@ -149,8 +210,8 @@ def _unit(
     while waiting:
         at = waiting.pop()
         for link in bound.incoming.get(at, ()):
-            source = link.source
-            holder = holders.get((source, link.source_port))
+            source, port = plan.origin(link.source, link.source_port)
+            holder = plan.holders.get((source, port))
             if holder is not None and holder != result:
                 reads[holder] = None
             elif (place := position[source]) not in places:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.model.physical import (
+    BroadcastJoin,
     HashBased,
     Implementation,
     Key,
@@ -30,6 +31,9 @@ from engine.model.physical import (
 )
 from engine.plan.graph import Activity, Edge, Graph, Recordset
 from engine.plan.space import Line, Plan
+
+FEW = 0.05  # of the left rows, so many on the right are soon copied to wherever they are looked up
+MOST = 0.5  # of the left rows, with so many behind a join the files hold little that the joined rows do not
 
 Input = tuple[str, str, int]  # rows from a node to another, and the number of the input there
 Place = str | Edge  # where rows are divided: a recordset, an activity that sorts, or the edge that a sorter stands on
@@ -66,6 +70,8 @@ class Applied:
     staged: Mapping[str, Layout] = field(default_factory=dict)  # recordsets, with how their rows are kept
     passed: Mapping[Input, Layout] = field(default_factory=dict)  # inputs whose rows are sorted on their way
     mixed: frozenset[Input] = frozenset()  # inputs whose order is not to be used: groups are hashed all the same
+    # joins by a copy of few rows that pass on the rows of their left: done again by who reads a target behind them
+    again: frozenset[str] = frozenset()
     rows: int = 0  # the most that any sorter has to sort
 
     @property
@@ -80,6 +86,7 @@ class Applied:
             "staged": {node: layout.as_data() for node, layout in self.staged.items()},
             "passed": [[*key, layout.as_data()] for key, layout in self.passed.items()],
             "mixed": [list(key) for key in sorted(self.mixed)],
+            "again": sorted(self.again),
             "rows": self.rows,
         }
 
@@ -91,6 +98,7 @@ class Applied:
             {node: Layout.from_data(layout) for node, layout in data["staged"].items()},
             {(source, target, number): Layout.from_data(layout) for source, target, number, layout in data["passed"]},
             frozenset((source, target, number) for source, target, number in data["mixed"]),
+            frozenset(data["again"]),
             data["rows"],
         )
 
@@ -131,6 +139,7 @@ class _Applying:
         staged: dict[str, Layout] = {}
         passed: dict[Input, Layout] = {}
         mixed: set[Input] = set()
+        again: set[str] = set()
         rows = [0]
         for id_, node in self.graph.nodes.items():
             if isinstance(node, Recordset):
@@ -164,7 +173,9 @@ class _Applying:
                     rows.append(edge.rows if layout.by else 0)
             if isinstance(way, HashBased) and way.mixes(line.takes[0]):
                 mixed.update(map(_key, self.graph.incoming[id_]))
-        return Applied(settings, staged, passed, frozenset(mixed), max(rows))
+            if isinstance(way, BroadcastJoin) and _is_soon_done(node, *self.graph.incoming[id_]):
+                again.add(id_)
+        return Applied(settings, staged, passed, frozenset(mixed), frozenset(again), max(rows))
 
     def sorted_here(self, node: Activity, edge: Edge) -> Layout | None:
         """How rows are handed to an activity that sorts them for its own sake; None where Spark does all that."""
@@ -323,6 +334,11 @@ def _own_uses(way: Implementation, line: Line) -> list[int | None]:
     if isinstance(way, HashBased):
         return [divided or None]
     return [in_common(order[:divided], ordered_by(*way.columns)) or divided or None]
+
+
+def _is_soon_done(join: Activity, left: Edge, right: Edge) -> bool:
+    """Whether to join again costs about what it costs to read the joined rows, of which there are as many as left."""
+    return right.rows <= left.rows * FEW and left.rows * MOST <= join.rows_out <= left.rows
 
 
 def _layout(order: Order, used: set[int]) -> Layout:

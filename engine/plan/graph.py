@@ -164,7 +164,7 @@ def graph_of(bound: Bound, rows: Rows, sortable: Callable[[str], bool] | None = 
     def spelling(name: str) -> str:
         return spellings.setdefault(name.lower(), name)
 
-    copied = {node for node, _ in fuse(bound).holders} if on_spark else set()
+    copied = {node for node, _ in fuse(bound, there=None).holders} if on_spark else set()
     straight: set[str] = set()  # rows as they are read from files, one by one: a filter behind it can leave some unread
     same: dict[str, Mapping[str, str]] = {}
     nodes: dict[str, Recordset | Activity] = {}

@@ -61,7 +61,15 @@ def pack_units(
     made.parts = _references_first(links, made.parts, part_of)
     work = {id_: _work(bound, part) for id_, part in made.parts.items()}
     made.units = tuple(
-        UnitSpec(part.id, number, work[part.id], part.nodes, memory_intensive(bound, part.nodes), part.group)
+        UnitSpec(
+            part.id,
+            number,
+            work[part.id],
+            part.nodes,
+            memory_intensive(bound, part.nodes),
+            part.group,
+            any(bound.operators[node].adds_rows for node in part.nodes),
+        )
         for number, part in enumerate(made.parts.values())
     )
     made.ports = {id_: {} for id_ in made.parts}

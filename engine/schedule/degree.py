@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+PAYS = 0.95  # of the time without pipelines: one that takes more than that is not worth its threads
+
 
 @dataclass(frozen=True)
 class TreeMeasures:
@@ -16,8 +18,9 @@ class TreeMeasures:
     net_seconds: float  # c: for all rows in all activities, without the miscellaneous time
     misc_seconds: float  # t0: of one activity for one split
     row_seconds: float  # lambda: of one row in the staggering activity
-    staggering: str = ""  # the slowest activity
+    staggering: str = ""  # the slowest activity; not looked for where pipelines do not pay
     input_rows: int = 0  # of the tree; activities before the staggering one may have dropped some, or added
+    turns: int = 0  # without pipelines, that corrected it
 
     def for_input(self, rows: int) -> TreeMeasures:
         """The measures for an input of so many rows: the net time is linear in them."""
@@ -53,6 +56,33 @@ def least_seconds(measures: TreeMeasures) -> float:
     return 2 * math.sqrt(measures.misc_seconds * rest) + slowest + (measures.activities - 1) * measures.misc_seconds
 
 
+def with_pipeline(measures: TreeMeasures, splits: int, seconds: float) -> TreeMeasures:
+    """Line 4 of algorithm 3: lambda, from the time that the measured rows took in so many splits side by side.
+
+    Where that was no quicker than one after the other, all of the time is the staggering activity's: there is nothing
+    to overlap, as on Spark where one job keeps all cores busy.
+    """
+    net, misc = measures.net_seconds, measures.misc_seconds
+    if seconds >= PAYS * pipeline_seconds(measures, 1):
+        slowest = net
+    else:
+        slowest = (seconds - net / splits - misc * (splits + measures.activities - 1)) / (1 - 1 / splits)
+    return replace(measures, row_seconds=min(max(0.0, slowest), net) / max(1, measures.rows))
+
+
+def corrected(measures: TreeMeasures, rows: int, splits: int, seconds: float) -> TreeMeasures:
+    """The measures after so many rows really took so long in so many splits: half of what was thought, half of it."""
+    if rows <= 0 or 2 * rows < measures.input_rows:
+        return measures  # too few to tell more than the sample did
+    before = measures.for_input(rows)
+    seconds = (pipeline_seconds(before, splits) + seconds) / 2
+    if splits > 1:
+        return with_pipeline(before, splits, seconds)
+    net = max(0.0, seconds - before.activities * before.misc_seconds)
+    factor = net / before.net_seconds if before.net_seconds > 0 else 1.0
+    return replace(before, net_seconds=net, row_seconds=before.row_seconds * factor, turns=before.turns + 1)
+
+
 def measured(
     activities: Sequence[str],
     rows: Sequence[int],
@@ -60,7 +90,7 @@ def measured(
     sequential: Sequence[float],
     input_rows: int,
 ) -> TreeMeasures:
-    """Algorithm 3 from its measurements.
+    """Algorithm 3 from its measurements without pipelines (lines 1 to 3).
 
     `empty_seconds` is the time of all activities over no rows, `sequential` that of each over the sample, one after
     the other, `rows` what each took and `input_rows` the sample. The slowest is the staggering activity.

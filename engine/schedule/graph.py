@@ -37,6 +37,7 @@ class UnitSpec:
     nodes: tuple[str, ...] = ()
     memory_intensive: int = 0  # how many of its activities hold rows: blocking and binary ones
     group: str = ""  # the subflow it belongs to
+    adds_rows: bool = False  # may give more than it takes; how much more shows in its first turn
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,13 @@ class Monitor:
         return packs if packs > 1 else 1
 
     def _allowed(self, unit: Unit, rows: int, slot: float) -> int:
-        """How many packs: as its measured rate fits into the slot, and as the consumers' queues can take."""
+        """How many packs: as its measured rate fits into the slot, and as the consumers' queues can take.
+
+        What they take is known from what it gave so far. One that may add rows shows with a single pack how many: else
+        a whole turn of it would lie in its outbox.
+        """
+        if not rows and unit.spec.adds_rows and unit.bounded:
+            return 1
         allowed = self._in_slot(rows, unit.seconds, slot) if slot else MANY
         for queue in unit.bounded:
             share = queue.passed_rows / rows if rows else 1.0

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from engine.model.binding import Bound
-from engine.model.operator import Built, Operator, Place, Split, leaving, port_frame
+from engine.model.operator import Built, Operator, Place, Split, leaving, limits_of, port_frame
 from engine.operators._sql import quoted
 from engine.partition.fused import FusedPlan, Held, Unit, counted_ports
 from engine.spark.backend import backend_of
@@ -21,6 +21,7 @@ from engine.spark.planned import Planned
 from engine.spark.tools import SparkTools, build
 
 PORT = "_papilio_port"
+PREPARERS = 2  # threads for what a unit's nodes prepare; the unit's own waits for them most of the time
 
 
 @dataclass
@@ -83,14 +84,20 @@ class NodeBuilder:
         try:
             prepared = ahead.result() if ahead is not None else None
             result = build(self.bound.operators[node], inputs, self.spark, self.place, prepared)
-            ports = [] if counted is None else counted_ports(self.bound, node)
-            if counted is not None and ports and isinstance(result, Split):
-                result = self._count(node, result, ports, counted)
+            if counted is not None and isinstance(result, Split):
+                ports = counted_ports(self.bound, node)
+                if ports or self._needs_total(node):
+                    result = self._count(node, result, ports, counted)
             return result
         except NodeFailed:
             raise
         except Exception as error:
             raise NodeFailed(node, reason_of(error)) from error
+
+    def _needs_total(self, node: str) -> bool:
+        """Whether a limit holds for rows that leave by a port: no queue may tell of how many they are."""
+        limits = limits_of(self.bound.operators[node])
+        return limits is not None and (limits.max_refused, limits.max_refused_percent) != (None, None)
 
     def _count(self, node: str, split: Split, ports: list[str], counted: list[CountedRows]) -> Split:
         """Count the rows that would leave by ports nobody reads: in the job that runs anyway, or in one by itself."""
@@ -139,7 +146,8 @@ class Compiler(NodeBuilder):
                     if self.planned is not None:
                         frame = self.planned.passed(link, frame)
                     inputs.setdefault(link.target_port, []).append(frame)
-                built[node] = self.build_node(node, inputs, made.counted, ahead.get(node))
+                counted = made.counted if self.plan.counters[node] == unit.id else None
+                built[node] = self.build_node(node, inputs, counted, ahead.get(node))
         if unit.held is Held.STAGED:
             result = built[unit.result]
             if isinstance(result, Split) and in_one_job(result, unit.ports):
@@ -149,23 +157,25 @@ class Compiler(NodeBuilder):
         return made
 
     def _prepare(self, unit: Unit) -> dict[str, Future[Any]]:
-        """What the unit's nodes prepare: built by a second thread, for Spark's analyser takes one core for each."""
+        """What the unit's nodes prepare: by threads of their own, for Spark's analyser takes one core for each."""
         operators = {node: self.bound.operators[node] for node in unit.nodes}
         wanted = {node: one for node, one in operators.items() if type(one).prepare is not Operator.prepare}
         futures: dict[str, Future[Any]] = {node: Future() for node in wanted}
+        left = iter(list(wanted.items()))  # each takes the next
 
         def work() -> None:
-            for node, operator in wanted.items():
+            for node, operator in left:
                 try:
                     futures[node].set_result(operator.prepare(SparkTools(self.spark, operator, self.place)))
                 except BaseException as error:  # told where the node is built
                     futures[node].set_exception(error)
 
-        if wanted:
+        for _ in range(min(PREPARERS, len(wanted))):
             backend_of(self.spark).thread(work, f"prepare-{unit.id}").start()
         return futures
 
     def frame(self, unit: Unit, node: str, port: str, built: Mapping[str, Built]) -> DataFrame:
+        node, port = self.plan.origin(node, port)
         holder = self.plan.holders.get((node, port))
         if holder is not None and holder != unit.id:
             return self.read_held(self.plan.unit(holder), node, port)

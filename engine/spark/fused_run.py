@@ -30,6 +30,9 @@ from engine.spark.runner import CANCEL_SECONDS, POLL_SECONDS, Run
 from engine.spark.staged import StagedResult
 from engine.spark.targets import FileDelivery
 
+UNITS_PER_CORE = (
+    2  # while one of them is planned, or its files are moved into place, the others have work for the cores
+)
 PROGRESS_SECONDS = 0.5  # between two questions to Spark, which take from the cores that do the work
 
 
@@ -60,7 +63,9 @@ class FusedRun(Run):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.plan: FusedPlan = fuse(self.bound, kept=self.settings.applied.staged)
+        done = [step["unit"] for step in self.progress.done()]  # by a killed run that this one finishes
+        applied = self.settings.applied
+        self.plan: FusedPlan = fuse(self.bound, kept=applied.staged, there=done, again=applied.again)
         self.staged: dict[str, StagedResult] = {}
         policy = self.settings.schedule.policy
         self.policy = None if policy == MIXED else policy_named(policy)()
@@ -151,7 +156,7 @@ class FusedRun(Run):
         ready = [unit for unit in self.plan.units if unit.id in waiting and not waiting[unit.id]]
         numbers = {unit.id: number for number, unit in enumerate(self.plan.units)}
         if self.policy is None:
-            limit = self.settings.parallel_units or max(2, psutil.cpu_count() or 2)
+            limit = self.settings.parallel_units or UNITS_PER_CORE * (psutil.cpu_count() or 1)
             picked = ready[: max(0, limit - running)][: self.pace.left]
             for place, unit in enumerate(picked):  # each is a group of its own; the first in the workflow go first
                 self._tell_decision(

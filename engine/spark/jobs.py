@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from pyspark.sql import SparkSession
 from engine.events import Event, SparkJob
 
 POLL_SECONDS = 0.5
+LAST_SECONDS = 1.0  # after the run's end, for what Spark's listeners have not heard yet
+LAST_POLL_SECONDS = 0.02
 LONG_POLL_SECONDS = 1.0  # where looking takes long; Spark forgets all but the last hundred jobs
 SHARE = 0.01  # of the time that looking may take: it is the JVM's time too, and that has work to do
 LATE = 20  # jobs that may still be on their way to the store when younger ones are there
@@ -33,20 +36,24 @@ class JobWatch:
     of more than 8 KB waits 40 ms for an acknowledgement.
     """
 
-    def __init__(self, spark: SparkSession, run: str) -> None:
+    def __init__(self, spark: SparkSession, run: str, first: int) -> None:
         self._prefix = f"{run}/"
         context: Any = spark.sparkContext._jsc.sc()
         self._store = context.statusStore()
         self._scheduler = context.dagScheduler()
-        jvm: Any = spark.sparkContext._jvm
-        self._writer = jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
-        scratch = spark.sparkContext.getConf().get("spark.local.dir", "").partition(",")[0]
+        self._next = first
+        gateway: Any = spark.sparkContext._gateway
+        self._writer = _writer(gateway)
+        self._no_quantiles = gateway.new_array(gateway.jvm.double, 0)
+        scratch = (spark.sparkContext._conf.get("spark.local.dir", "") or "").partition(",")[0]
         handle, path = tempfile.mkstemp(prefix="jobs-", suffix=".json", dir=scratch if os.path.isdir(scratch) else None)
         os.close(handle)
         self._answer = Path(path)
-        self._answer_in_java = jvm.java.io.File(path)
-        self._no_quantiles = spark.sparkContext._gateway.new_array(jvm.double, 0)  # type: ignore[union-attr]
-        self._next = self._scheduler.numTotalJobs()
+        try:
+            self._answer_in_java = gateway.jvm.java.io.File(path)
+        except BaseException:
+            self.close()
+            raise
         self._open: dict[int, tuple[Any, ...]] = {}  # jobs under way, as they were last told
 
     def poll(self) -> list[SparkJob]:
@@ -71,6 +78,10 @@ class JobWatch:
             if event is not None and before != _shape(event):
                 told.append(event)
         return told
+
+    def is_behind(self) -> bool:
+        """Whether something is to be told yet: a job goes on, or has begun and the store has not heard of it."""
+        return bool(self._open) or self._scheduler.numTotalJobs() > self._next
 
     def _fresh(self) -> dict[int, dict[str, Any]]:
         """The jobs that began since the last look, and maybe some before them. The store has the newest first."""
@@ -121,6 +132,12 @@ class JobWatch:
         )
 
 
+@lru_cache(maxsize=1)
+def _writer(gateway: Any) -> Any:
+    """What writes answers as JSON; making one takes a while."""
+    return gateway.jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
+
+
 def _stage(number: int, data: dict[str, Any] | None) -> dict[str, Any]:
     if data is None:
         return {"stage": number, "name": "", "tasks": 0, "tasks_done": 0, "status": "skipped"}
@@ -141,36 +158,54 @@ class JobsTold:
     """Tells the jobs of a run as events, from a thread of its own."""
 
     def __init__(self, spark: SparkSession, run: str, tell: Callable[[Event], None]) -> None:
-        self._tell = tell
+        self._hear = tell
+        self._telling = threading.Lock()
+        self._over = False
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         with contextlib.suppress(Exception):  # not a classic Spark
-            self._watch = JobWatch(spark, run)
-            self._thread = threading.Thread(target=self._follow, name="jobs", daemon=True)
+            context: Any = spark.sparkContext._jsc.sc()
+            first = context.dagScheduler().numTotalJobs()  # now; what else the watch needs, it gets beside the run
+            self._thread = threading.Thread(target=self._follow, args=(spark, run, first), name="jobs", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
         """The last job has ended. It is told meanwhile; who needs all of them waits."""
         self._stop.set()
 
-    def wait(self) -> None:
-        """Until all jobs are told."""
+    def wait(self, seconds: float = 2 * LAST_SECONDS) -> None:
+        """Until all jobs are told, so long at most. From then on nothing more is told."""
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(seconds)
+        with self._telling:
+            self._over = True
 
-    def _follow(self) -> None:
-        rest = POLL_SECONDS
-        while not self._stop.wait(rest):
-            begun = time.monotonic()
-            self._look()
-            rest = min(LONG_POLL_SECONDS, max(POLL_SECONDS, (time.monotonic() - begun) / SHARE))
-        self._look()
-        self._watch.close()
-
-    def _look(self) -> None:
+    def _follow(self, spark: SparkSession, run: str, first: int) -> None:
         with contextlib.suppress(Exception):  # a dead JVM is told by the unit that needs it
-            for event in self._watch.poll():
+            watch = JobWatch(spark, run, first)
+            try:
+                rest = POLL_SECONDS
+                while not self._stop.wait(rest):
+                    begun = time.monotonic()
+                    self._look(watch)
+                    rest = min(LONG_POLL_SECONDS, max(POLL_SECONDS, (time.monotonic() - begun) / SHARE))
+                self._look(watch)
+                deadline = time.monotonic() + LAST_SECONDS
+                while watch.is_behind() and time.monotonic() < deadline:
+                    time.sleep(LAST_POLL_SECONDS)
+                    self._look(watch)
+            finally:
+                watch.close()
+
+    def _look(self, watch: JobWatch) -> None:
+        with contextlib.suppress(Exception):  # as above; the next look may succeed
+            for event in watch.poll():
                 self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        with self._telling:
+            if not self._over:
+                self._hear(event)
 
 
 def _shape(event: SparkJob) -> tuple[Any, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,10 @@ from engine.schedule.build import PackUnits, Port
 from engine.schedule.queues import Pack, Queue
 from engine.spark.compile import PORT, CountedRows, NodeBuilder, in_one_job, tagged, writable
 from engine.spark.packs import PackStore
+
+# How much larger packs may be than what they are made of, where nobody has seen it yet: a derived column, a code
+# written out. What an operator adds to the rows themselves is not to be guessed, and goes to disk the first time.
+UNSEEN_GROWTH = 2.0
 
 Produced = list[tuple[Pack, tuple[Queue, ...]]]
 
@@ -51,6 +54,7 @@ class PackFrames:
         self.ordered = ordered_ports(bound)
         self._schemas: dict[Port, StructType] = {}  # as they stand in the packs
         self._splits: dict[str, Split] = {}  # nodes whose ports are written in one job
+        self._growth: dict[tuple[str, ...], float] = {}  # node and ports → the most that a job gave for its input
         self._lock = threading.RLock()
 
     # -- packs as frames
@@ -144,8 +148,8 @@ class PackFrames:
     def write(self, unit: str, built: Mapping[str, Built], size: int | None) -> Produced:
         """Write what a unit gives: one job for each node, for all its ports where they can go together.
 
-        `size` is about how many bytes it will be; what nobody can tell is written to disk, as it may be too much for
-        the memory.
+        `size` is how many bytes it is made of; where nobody can tell, it is written to disk, as it may be too much
+        for the memory.
         """
         by_node: dict[str, list[str]] = {}
         for node, port in self.made.ports[unit]:
@@ -155,7 +159,8 @@ class PackFrames:
             result = built[node]
             if isinstance(result, Split) and in_one_job(result, tuple(ports)):
                 self._know_split(node, result)
-                produced += self._written(tagged(result, tuple(ports)), node, ports, size, by_port=True)
+                most = size * len(ports) if size is not None and result.overlapping else size
+                produced += self._written(tagged(result, tuple(ports)), node, ports, most, by_port=True)
             else:
                 for port in ports:
                     produced += self.write_port(port_frame(result, port), node, port, size)
@@ -170,22 +175,42 @@ class PackFrames:
     def _written(self, frame: DataFrame, node: str, ports: Sequence[str], size: int | None, by_port: bool) -> Produced:
         queues = {port: self.queues_of(node, port) for port in ports}
         staged = all(queue.capacity is None for port in ports for queue in queues[port])
-        folder = self.store.new_folder(size or 0, on_disk=staged or size is None)
-        self._save(writable(frame), folder, by_port)
+        expected = self._expected(node, ports, size)
+        folder = self.store.new_folder(expected or 0, on_disk=staged or expected is None)
         produced: Produced = []
-        for port in ports:
-            where = folder / f"{PORT}={port}" if by_port else folder
-            for file, rows in _files(where):
-                produced.append((self.store.adopt(file, rows, len(queues[port])), queues[port]))
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            self._save(writable(frame), folder, by_port)
+            for port in ports:
+                where = folder / f"{PORT}={port}" if by_port else folder
+                for file, rows in _files(where):
+                    produced.append((self.store.adopt(file, rows, len(queues[port])), queues[port]))
+        finally:
+            self.store.remove_folder(folder)
+        if size:
+            growth = sum(pack.bytes for pack, _ in produced) / size
+            with self._lock:
+                self._growth[node, *ports] = max(growth, self._growth.get((node, *ports), 1.0))
         return produced
+
+    def _expected(self, node: str, ports: Sequence[str], size: int | None) -> int | None:
+        """About how many bytes a job gives that is made of so many, None where nobody can tell."""
+        if size is None:
+            return None
+        with self._lock:
+            growth = self._growth.get((node, *ports))
+        if growth is None:
+            before = self.made.parts[self.unit_of[node]].nodes
+            if any(self.bound.operators[inner].adds_rows for inner in before):
+                return None
+            growth = UNSEEN_GROWTH
+        return int(size * growth)
 
     def write_kept(self, frame: DataFrame) -> list[Pack]:
         """Write rows that a unit keeps for itself, on disk."""
         folder = self.store.new_folder(on_disk=True)
         self._save(frame, folder, by_port=False)
         kept = [self.store.adopt(file, rows, 1) for file, rows in _files(folder)]
-        shutil.rmtree(folder, ignore_errors=True)
+        self.store.remove_folder(folder)
         return kept
 
     def _save(self, frame: DataFrame, folder: Path, by_port: bool) -> None:

@@ -28,6 +28,7 @@ from engine.schedule.turn import Activation, Decided, Limits, Outcome, Step
 from engine.schedule.unit import Unit
 from engine.spark.backend import backend_of
 from engine.spark.compile import NodeBuilder
+from engine.spark.failures import NodeFailed
 from engine.spark.letting_go import letting_go
 from engine.spark.pack_frames import PackFrames, Produced
 from engine.spark.pack_turns import PackTurns, Turn
@@ -58,6 +59,7 @@ class PackRun(Run):
         )
         self.store: PackStore
         self.turns: PackTurns
+        self.changing = threading.Lock()  # queues, while a turn's packs leave and enter them
         self.cores = psutil.cpu_count() or 2
         self.running: dict[int, Activation] = {}
         self.started: set[str] = set()
@@ -91,7 +93,9 @@ class PackRun(Run):
 
     def _snapshot(self) -> QueueSnapshot:
         store = self.store
-        return log.snapshot(self.monitor, self._in_turn(), memory_bytes=store.memory_bytes, disk_bytes=store.disk_bytes)
+        with self.changing:
+            memory, disk = store.used_bytes, store.disk_bytes
+            return log.snapshot(self.monitor, self._in_turn(), memory_bytes=memory, disk_bytes=disk)
 
     def _in_turn(self) -> list[str]:
         """The units in the middle of a turn."""
@@ -228,7 +232,8 @@ class PackRun(Run):
         taken = turn.taken()
         self.progress.add(self._as_step(turn))
         outbox = len(unit.outbox)
-        self.monitor.report(activation, outcome, self.control.clock())
+        with self.changing:
+            self.monitor.report(activation, outcome, self.control.clock())
         self.store.release(self._took(turn, taken))
         if unit.outbox and len(unit.outbox) != outbox:
             self.store.to_disk(pack for pack, _ in unit.outbox)
@@ -253,7 +258,10 @@ class PackRun(Run):
 
     def _end_unit(self, unit: Unit) -> None:
         nodes = unit.spec.nodes
-        self._enforce_refused([node for node in nodes if node in self.taken])
+        try:
+            self._enforce_refused([node for node in nodes if node in self.taken])
+        except NodeFailed as error:
+            raise self._failed(unit.id, nodes, error) from None
         rows = self.deliveries[nodes[0]].rows() if nodes[0] in self.deliveries else unit.rows_out
         self.summary.units[unit.id] = {
             "nodes": list(nodes), "held": unit.work.value, "rows": rows, "bytes": None,
@@ -272,8 +280,7 @@ class PackRun(Run):
             self.taken[node] = target.rows()
             self.rows[node, self.bound.operators[node].output_ports()[0].name] = target.rows()
         for unit, reader in self.turns.readers.items():
-            produced = [port for port in self.made.ports[unit] if port[0] == reader.node]
-            if not produced:
+            if self.turns.knows_rows(unit, self.taken):
                 self.rows.setdefault((reader.node, "out"), self.monitor.units[unit].rows_read)
 
     def _clean_up(self) -> None:

@@ -6,12 +6,12 @@ by side (shared caching, algorithm 2).
 
 from __future__ import annotations
 
-import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from engine.events import DegreeMeasured, EventLog
-from engine.model.operator import BuildInputs, Built, Role, Source, Target, port_frame
+from engine.model.operator import BuildInputs, Built, Mode, PassOn, Role, Source, Target, port_frame
 from engine.operators._formats import is_compressed
 from engine.operators.file_sources import ColumnarSource, FileSource
 from engine.operators.warehouse import Aggregate
@@ -28,7 +28,7 @@ from engine.schedule.turn import Activation, Outcome, Step
 from engine.schedule.unit import Unit
 from engine.spark.compile import CountedRows
 from engine.spark.pack_frames import PackFrames, Produced
-from engine.spark.pipelines import Pipelines
+from engine.spark.pipelines import SAMPLE_SPLITS, WORTH_MEASURING, Pipelines
 from engine.spark.slices import Slice, slices_of, write_packs
 from engine.spark.targets import Delivery
 from engine.spark.tools import SparkTools, size_of
@@ -48,6 +48,8 @@ class Turn:
     cursor: int | None = None  # of a source: how many slices were read so far; -1 for all of it in one go
     refused: list[tuple[str, int, dict[str, int]]] = field(default_factory=list)
     delivery: dict[str, Any] | None = None
+    splits: int = 0  # that were worked on side by side
+    split_seconds: float = 0.0
     error: BaseException | None = None
 
     def taken(self) -> dict[str, list[Pack]]:
@@ -67,6 +69,7 @@ class Reader:
     slices: list[Slice] | None
     cursor: int = 0
     schema: StructType | None = None
+    growth: float = 1.0  # the most that its slices took as packs, for what their files say
 
 
 class PackTurns:
@@ -115,6 +118,9 @@ class PackTurns:
                 self._load(turn, unit.spec.nodes[0])
             case Step.WHOLE:
                 self._whole(turn)
+        if turn.splits:
+            rows = turn.outcome.rows_read + sum(pack.rows for found in turn.taken().values() for pack in found)
+            self.pipelines.took(unit.id, rows, turn.splits, turn.split_seconds)
         turn.outcome.seconds = time.monotonic() - begun
 
     def took(self, turn: Turn, taken: Mapping[str, list[Pack]]) -> list[Pack]:
@@ -164,16 +170,18 @@ class PackTurns:
 
     def _side_by_side(self, turn: Turn, jobs: Sequence[Callable[[], tuple[Produced, list[CountedRows]]]]) -> None:
         """Run the splits of a turn; what they give stands in their order (the row-order synchronizer)."""
-        if len(jobs) == 1:
-            results = [jobs[0]()]
-        else:
-            unit = turn.activation.unit.id
-            # The pool's own queue is algorithm 2's: no more than so many splits are on their way at a time.
-            with ThreadPoolExecutor(min(len(jobs), self.pipelines.most), initializer=lambda: self.enter(unit)) as pool:
-                results = [future.result() for future in [pool.submit(job) for job in jobs]]
+        begun = time.monotonic()
+        results = [jobs[0]()] if len(jobs) == 1 else self._together(turn.activation.unit, jobs)
+        turn.splits, turn.split_seconds = len(jobs), time.monotonic() - begun
         turn.outcome.produced = [pack for produced, _ in results for pack in produced]
         for _, counted in results:
             turn.counted(counted)
+
+    def _together(self, unit: Unit, jobs: Sequence[Callable[[], _Item]]) -> list[_Item]:
+        """Several jobs of a unit at a time, their results in order."""
+        # The pool's own queue is algorithm 2's: no more than so many splits are on their way at a time.
+        with ThreadPoolExecutor(min(len(jobs), self.pipelines.most), initializer=lambda: self.enter(unit.id)) as pool:
+            return [future.result() for future in [pool.submit(job) for job in jobs]]
 
     # -- splits
 
@@ -194,35 +202,71 @@ class PackTurns:
         """How many: as a node asks for, or as was measured on the first packs."""
         threads = max(self.bound.workflow.nodes[node].threads or 1 for node in unit.spec.nodes)
         if self.pipelines.must_measure(unit.id) and len(unit.spec.nodes) > 1 and rows:
-            self._measure(unit, sample)
+            self._measure(unit, sample, rows)
         return max(threads, self.pipelines.splits(unit.id, rows))
 
-    def _measure(self, unit: Unit, sample: Mapping[str, list[Pack]]) -> None:
-        """Algorithm 3 on the first of the packs, or of the slices, that the unit is about to take."""
-        packs = {id_: found[:1] for id_, found in sample.items()}
+    def _measure(self, unit: Unit, sample: Mapping[str, list[Pack]], rows: int) -> None:
+        """Algorithm 3 on the first of the packs, or of the first slice's, where there are many more to take."""
         nodes = unit.spec.nodes
         feeds = {
             node: next((link.source for link in self.bound.incoming.get(node, ()) if link.source in nodes), None)
             for node in nodes
         }
         reader = self.readers.get(unit.id)
-        slices = (reader.slices or [])[:1] if reader else []
-        folder = self._sliced(reader, slices)[0] if reader else None
-        rows = sum(pack.rows for found in packs.values() for pack in found) + sum(slice_.rows for slice_ in slices)
+        if reader is not None:
+            self._measure_read(unit, reader, feeds, rows)
+            return
+        packs = [(id_, pack) for id_, found in sample.items() for pack in found][:SAMPLE_SPLITS]
+        if len(packs) < SAMPLE_SPLITS or rows < WORTH_MEASURING * sum(pack.rows for _, pack in packs):
+            return
 
-        def frames(full: bool) -> dict[str, DataFrame]:
-            source = None
-            if reader is not None:
-                schema = self._schema_of(reader)
-                read = self.spark.read.schema(schema)
-                source = read.parquet(str(folder)) if full else self.spark.createDataFrame([], schema)
-            given = self._inputs(unit, {id_: found if full else [] for id_, found in packs.items()})
-            built = self.frames.built(unit.id, given, source, [])
-            return {node: port_frame(built[node], self.bound.operators[node].output_ports()[0].name) for node in nodes}
+        def frames(splits: Sequence[int]) -> dict[str, DataFrame]:
+            given: dict[str, list[Pack]] = {id_: [] for id_ in sample}
+            for split in splits:
+                id_, pack = packs[split]
+                given[id_].append(pack)
+            return self._results(unit, self._inputs(unit, given), None)
 
-        found = self.pipelines.measure(unit.id, nodes, feeds, frames, rows)
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+        self._measured(unit, feeds, frames, [pack.rows for _, pack in packs], 0.0)
+
+    def _measure_read(self, unit: Unit, reader: Reader, feeds: Mapping[str, str | None], rows: int) -> None:
+        slices = (reader.slices or [])[:SAMPLE_SPLITS]
+        pack_rows = min(self.frames.pack_rows, rows // (WORTH_MEASURING * SAMPLE_SPLITS))
+        if not slices or not pack_rows:
+            return
+        store, folder = self.frames.store, self._folder_for(reader, slices)
+        try:
+            begun = time.monotonic()
+            packs = islice(self._packs_of(reader, slices, folder, pack_rows), SAMPLE_SPLITS)
+            files = [(store.wrote(file), count) for file, count in packs]
+            seconds = time.monotonic() - begun
+            schema = self._schema_of(reader)
+
+            def frames(splits: Sequence[int]) -> dict[str, DataFrame]:
+                source = self._frame_of([files[split][0] for split in splits], schema)
+                return self._results(unit, self._inputs(unit, {}), source)
+
+            if len(files) == SAMPLE_SPLITS:
+                self._measured(unit, feeds, frames, [count for _, count in files], seconds)
+        finally:
+            store.remove_folder(folder)
+
+    def _results(self, unit: Unit, inputs: Mapping[str, DataFrame], source: DataFrame | None) -> dict[str, DataFrame]:
+        """What each node of a unit gives by its first port."""
+        built = self.frames.built(unit.id, inputs, source, [])
+        ports = {node: self.bound.operators[node].output_ports()[0].name for node in unit.spec.nodes}
+        return {node: port_frame(built[node], port) for node, port in ports.items()}
+
+    def _measured(
+        self,
+        unit: Unit,
+        feeds: Mapping[str, str | None],
+        frames: Callable[[Sequence[int]], Mapping[str, DataFrame]],
+        rows: Sequence[int],
+        seconds: float,
+    ) -> None:
+        together = partial(self._together, unit)
+        found = self.pipelines.measure(unit.id, unit.spec.nodes, feeds, frames, rows, together, seconds)
         self.log.add(
             DegreeMeasured(
                 unit=unit.id,
@@ -282,7 +326,7 @@ class PackTurns:
             both = kept if not packs[unit.inputs[0].spec.id] else once.unionAll(kept)
             wanted = port_frame(self.frames.builder.build_node(node, {"in": [rest]}, []), "out").schema
             ready[node] = self._aggregated(steps[1], both).to(wanted)
-        size = sum(pack.bytes for found in packs.values() for pack in found)
+        size = sum(pack.bytes for found in [*packs.values(), summed or []] for pack in found)
         built = self.frames.built(unit.id, frames, None, counted, ready)
         turn.outcome.produced = self.frames.write(unit.id, built, size)
         turn.counted(counted)
@@ -294,7 +338,11 @@ class PackTurns:
         target = self.deliveries[node]
         target.write(self.frames.frame(queue, self.absorbed[queue]))
         turn.delivery = target.state()
-        size = sum(pack.bytes for pack in self.absorbed[queue])
+        operator = self.bound.operators[node]
+        assert isinstance(operator, Target)
+        size = None  # what the table held before comes to it
+        if operator.mode is Mode.OVERWRITE or operator.pass_on is PassOn.DELIVERED:
+            size = sum(pack.bytes for pack in self.absorbed[queue])
         for _, port in self.frames.made.ports[unit.id]:
             turn.outcome.produced = self.frames.write_port(target.read(self.spark), node, port, size)
 
@@ -310,9 +358,7 @@ class PackTurns:
             self._side_by_side(turn, [partial(self._pipeline, unit, {}, None, size)])
             turn.cursor = -1
             turn.outcome.exhausted = True
-            turn.outcome.rows_read = sum(slice_.rows for slice_ in slices or ())
-            if slices is None and unit.spec.nodes == (reader.node,):
-                turn.outcome.rows_read = sum(pack.rows for pack, _ in turn.outcome.produced)
+            turn.outcome.rows_read = self._rows_read(turn, reader) or 0
             return
         chosen: list[Slice] = []
         packs = 0
@@ -326,6 +372,33 @@ class PackTurns:
         turn.outcome.exhausted = turn.cursor == len(slices)
         turn.outcome.rows_read = sum(slice_.rows for slice_ in chosen)
 
+    def _rows_read(self, turn: Turn, reader: Reader) -> int | None:
+        """The rows that a source gave which was read in one go, None where nobody counted them."""
+        unit = turn.activation.unit.id
+        produced = dict.fromkeys(self.frames.made.ports[unit], 0)
+        for pack, queues in turn.outcome.produced:
+            produced[self.frames.made.sources[queues[0].spec.id]] += pack.rows
+        known = self._known_rows(reader)
+        if known is None:
+            known = produced.pop((reader.node, "out"), None)
+        if known is None and (counted := [one for one in turn.refused if one[0] == reader.node]):
+            elsewhere = sum(rows for (node, _), rows in produced.items() if node == reader.node)
+            known = sum(total - sum(ports.values()) for _, total, ports in counted) - elsewhere
+        return known
+
+    def _known_rows(self, reader: Reader) -> int | None:
+        """The rows of a source that need not be read to be counted."""
+        if reader.slices is not None:
+            return sum(slice_.rows for slice_ in reader.slices)
+        source = self.bound.operators[reader.node]
+        return source.held_rows(self.frames.builder.place) if isinstance(source, Source) else None
+
+    def knows_rows(self, unit: str, counted: Collection[str]) -> bool:
+        """Whether the rows that a unit's source gave are known; those of nodes in `counted` were, in passing."""
+        reader = self.readers[unit]
+        own = (reader.node, "out") in self.frames.made.ports[unit]
+        return own or reader.node in counted or self._known_rows(reader) is not None
+
     def _expected_bytes(self, reader: Reader) -> int | None:
         """About what all rows of a source take as packs, None where nobody knows: a database, a compressed text."""
         if reader.slices is not None:
@@ -337,10 +410,12 @@ class PackTurns:
 
     def _in_one_go(self, unit: Unit, slices: list[Slice], allowed: int) -> bool:
         in_order = (self.readers[unit.id].node, "out") in self.frames.ordered
+        if not slices:
+            return True  # there are files, and no rows in them
         if self._packs_in(slices) > allowed or in_order:  # Spark reads the largest file first
             return False
         rows = sum(slice_.rows for slice_ in slices)
-        return len(slices) <= 1 or self._split_count(unit, rows, {}) == 1
+        return len(slices) == 1 or self._split_count(unit, rows, {}) == 1
 
     def _packs_in(self, slices: Sequence[Slice]) -> int:
         return sum(-(-slice_.rows // self.frames.pack_rows) for slice_ in slices)
@@ -352,27 +427,49 @@ class PackTurns:
             count = min(len(chosen), self._split_count(unit, sum(slice_.rows for slice_ in chosen), {}))
             self._side_by_side(turn, [partial(self._from_slices, unit, reader, part) for part in _even(chosen, count)])
             return
-        folder, files = self._sliced(reader, chosen)
         (node, port) = next(iter(self.frames.made.ports[unit.id]))
         self.frames.know_schema(node, port, self._schema_of(reader))
         queues = self.frames.queues_of(node, port)
-        turn.outcome.produced = [(self.frames.store.adopt(file, rows, len(queues)), queues) for file, rows in files]
-        shutil.rmtree(folder, ignore_errors=True)
+        store, folder = self.frames.store, self._folder_for(reader, chosen)
+        turn.outcome.produced = [
+            (store.adopt(file, rows, len(queues)), queues) for file, rows in self._packs_of(reader, chosen, folder)
+        ]
+        store.remove_folder(folder)
+        self._saw(reader, chosen, sum(pack.bytes for pack, _ in turn.outcome.produced))
 
     def _from_slices(self, unit: Unit, reader: Reader, part: list[Slice]) -> tuple[Produced, list[CountedRows]]:
         folder, files = self._sliced(reader, part)
         try:
-            frame = self.spark.read.schema(self._schema_of(reader)).parquet(str(folder))
-            return self._pipeline(unit, {}, frame, sum(file.stat().st_size for file, _ in files))
+            frame = self._frame_of(files, self._schema_of(reader))
+            return self._pipeline(unit, {}, frame, size_of(files))
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            self.frames.store.remove_folder(folder)
 
-    def _sliced(self, reader: Reader, chosen: list[Slice]) -> tuple[Path, list[tuple[Path, int]]]:
-        """Slices of a source as files of packs, in a folder of their own."""
+    def _sliced(self, reader: Reader, chosen: list[Slice]) -> tuple[Path, list[Path]]:
+        """Slices of a source as files of packs; with the folder all of them go."""
+        folder = self._folder_for(reader, chosen)
+        files = [self.frames.store.wrote(file) for file, _ in self._packs_of(reader, chosen, folder)]
+        self._saw(reader, chosen, size_of(files))
+        return folder, files
+
+    def _folder_for(self, reader: Reader, chosen: list[Slice]) -> Path:
+        return self.frames.store.new_folder(int(reader.growth * sum(slice_.bytes for slice_ in chosen)))
+
+    def _packs_of(
+        self, reader: Reader, chosen: list[Slice], folder: Path, pack_rows: int | None = None
+    ) -> Iterator[tuple[Path, int]]:
         operator = self.bound.operators[reader.node]
         assert isinstance(operator, ColumnarSource)
-        folder = self.frames.store.new_folder(sum(slice_.bytes for slice_ in chosen))
-        return folder, list(write_packs(operator, chosen, folder, self.frames.pack_rows))
+        return write_packs(operator, chosen, folder, pack_rows or self.frames.pack_rows)
+
+    def _saw(self, reader: Reader, chosen: list[Slice], size: int) -> None:
+        said = sum(slice_.bytes for slice_ in chosen)
+        reader.growth = max(reader.growth, size / said if said else 1.0)
+
+    def _frame_of(self, files: Sequence[Path], schema: StructType) -> DataFrame:
+        if not files:
+            return self.spark.createDataFrame([], schema)
+        return self.spark.read.schema(schema).parquet(*map(str, files))
 
     def _schema_of(self, reader: Reader) -> StructType:
         if reader.schema is None:

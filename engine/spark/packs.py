@@ -1,16 +1,18 @@
 """Row packs as files: a memory tier up to a budget, a disk tier beyond it, shared by reference count.
 
 The memory tier is a folder on a memory-backed file system. Above half of its budget (or another share) new packs go to
-disk, until the memory tier is empty again (elastic, section on buffers), so that it is never filled to its budget by
-what is written at the moment. A pack that nobody holds any more is gone from disk.
+disk, until the memory tier is empty again (elastic, section on buffers). Room for what is being written is kept from
+before its first byte, so that several who write at a time do not fill the tier beyond its budget together. A pack that
+nobody holds any more is gone from disk.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +25,7 @@ MEMORY_FOLDER = Path("/dev/shm")
 MEMORY_SHARE = 0.25  # of what is free there, and of the machine's memory
 FULL_SHARE = 0.5  # of the budget: from here on packs go to disk
 ENDING = ".parquet"
+OWNER = "run"  # a file beside the packs in memory: the folder of their run
 
 
 def default_budget_bytes() -> int:
@@ -30,6 +33,18 @@ def default_budget_bytes() -> int:
     if not MEMORY_FOLDER.is_dir() or not os.access(MEMORY_FOLDER, os.W_OK):
         return 0
     return int(MEMORY_SHARE * min(shutil.disk_usage(MEMORY_FOLDER).free, psutil.virtual_memory().total))
+
+
+@dataclass
+class _Kept:
+    """The room that is kept in memory for a folder that is being written, and what of it is taken."""
+
+    expected: int
+    taken: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return max(self.expected, self.taken)
 
 
 @dataclass
@@ -57,6 +72,7 @@ class PackStore:
         self.max_disk_bytes = 0
         self._to_disk = self.memory is None
         self._packs: dict[str, _Stored] = {}
+        self._kept: dict[Path, _Kept] = {}
         self._next = 0
         self._lock = threading.RLock()
         for folder in self._folders():
@@ -71,15 +87,59 @@ class PackStore:
     # -- writing
 
     def new_folder(self, expected_bytes: int = 0, on_disk: bool = False) -> Path:
-        """A folder to write packs into, in the tier that has room for as much as is expected."""
+        """A folder to write packs into, in the tier that has room for as much as is expected. The room is kept."""
         with self._lock:
             self._next += 1
-            in_memory = not on_disk and not self._to_disk and self._fits(expected_bytes)
-            base = self.memory if in_memory and self.memory is not None else self.disk
-            return base / f"new-{self._next:06d}"
+            name = f"new-{self._next:06d}"
+            if on_disk or self._to_disk or self.memory is None or not self._fits(expected_bytes):
+                return self.disk / name
+            folder = self.memory / name
+            self._kept[folder] = _Kept(expected_bytes)
+            return folder
+
+    @property
+    def kept_bytes(self) -> int:
+        """The memory that is kept for what is being written."""
+        with self._lock:
+            return sum(kept.bytes for kept in self._kept.values())
+
+    @property
+    def used_bytes(self) -> int:
+        """The memory that packs take, and what is being written."""
+        with self._lock:
+            return self.memory_bytes + self.kept_bytes
 
     def _fits(self, more: int) -> bool:
-        return self.memory_bytes + more <= self.budget_bytes
+        return self.used_bytes + more <= self.budget_bytes
+
+    def wrote(self, file: Path) -> Path:
+        """A file of a folder of ours that is no pack and goes with its folder; gives where it is from now on.
+
+        What came out larger than expected and has no room in memory is on disk.
+        """
+        size = file.stat().st_size
+        with self._lock:
+            kept = self._kept_for(file)
+            if kept is None:
+                return file
+            more = max(0, kept.taken + size - kept.bytes)
+            if self._fits(more):
+                kept.taken += size
+                return file
+            path = self.disk / file.parent.name / file.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _move(file, path)
+            return path
+
+    def remove_folder(self, folder: Path) -> None:
+        """All of a folder was adopted, or is no longer needed: its room is free again."""
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(self.disk / folder.name, ignore_errors=True)
+        with self._lock:
+            self._kept.pop(folder, None)
+
+    def _kept_for(self, file: Path) -> _Kept | None:
+        return next((self._kept[folder] for folder in file.parents if folder in self._kept), None)
 
     def adopt(self, file: Path, rows: int, holders: int) -> Pack:
         """Take in a file that was written into a folder of ours; it is held so often from the start."""
@@ -88,8 +148,11 @@ class PackStore:
             self._next += 1
             name = f"p{self._next:08d}{ENDING}"
             in_memory = self.memory is not None and file.is_relative_to(self.memory)
-            if in_memory and not self._fits(size):
-                in_memory = False
+            if in_memory:
+                kept = self._kept_for(file)
+                if kept is not None:
+                    kept.expected = max(0, kept.expected - size)
+                in_memory = self._fits(size)
             base = self.memory if in_memory and self.memory is not None else self.disk
             path = base / name
             _move(file, path)
@@ -171,6 +234,7 @@ class PackStore:
         """Remove all packs."""
         with self._lock:
             self._packs.clear()
+            self._kept.clear()
             remove_packs(self.disk, self.memory)
 
 
@@ -184,6 +248,21 @@ def remove_packs(disk: Path, memory: Path | None) -> None:
 def memory_folder(name: str) -> Path:
     """Where the run of this name keeps packs in memory."""
     return MEMORY_FOLDER / f"papilio-{name}"
+
+
+def tell_owner(store: PackStore, run: Path) -> None:
+    """Write beside packs in memory which run they are of, so that they can be removed when it was killed."""
+    if store.memory is not None:
+        (store.memory / OWNER).write_text(str(run.resolve()), encoding="utf-8")
+
+
+def remove_ownerless(is_alive: Callable[[Path], bool]) -> None:
+    """Remove what runs that were killed, and that nobody resumes, left in memory."""
+    for owner in MEMORY_FOLDER.glob(f"papilio-*/{OWNER}"):
+        with contextlib.suppress(OSError, ValueError):  # of another person, or gone by now
+            run = Path(owner.read_text(encoding="utf-8"))
+            if owner.stat().st_uid == os.getuid() and not is_alive(run):
+                shutil.rmtree(owner.parent, ignore_errors=True)
 
 
 def _move(source: Path, target: Path) -> None:

@@ -59,7 +59,7 @@ class RunSettings:
     spark: SparkSettings = field(default_factory=SparkSettings)
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
     folder: Path | None = None  # none given is a folder of its own below Papilio's home
-    parallel_units: int | None = None  # none given is one for each core
+    parallel_units: int | None = None  # none given is two for each core, or one where rows travel in packs
     trusted: bool = False  # whether operators that run code of the file may
     resume: str | None = None  # the killed run that is to be finished
     measures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of an earlier run's units
@@ -147,6 +147,13 @@ def _missing_secrets(operator: Operator) -> list[str]:
         if means.meaning is Meaning.SECRET and is_secret_reference(text)
     ]
     return [f"the environment variable `{name}` is not set" for name in names if name not in os.environ]
+
+
+def _end(jobs: JobsTold | None) -> None:
+    """Hear Spark's last word, for a moment at most: nothing stands behind the line that says how a run ended."""
+    if jobs is not None:
+        jobs.stop()
+        jobs.wait()
 
 
 class Run(ABC):
@@ -258,23 +265,24 @@ class Run(ABC):
             self._check_cancelled()
             self._count_nodes()
             self._commit()
-            if jobs is not None:
-                jobs.wait()
+            _end(jobs)
             self._finish("done", started)
         except (RunCancelled, KeyboardInterrupt):
             self.cancel()
             self._give_up()
+            _end(jobs)
             self._finish("cancelled", started, "the person stopped the run")
             raise RunCancelled(f"{self.bound.name}: cancelled; the targets are as they were") from None
         except BaseException as error:
             if not self.committing:
                 self.summary.targets = {}
             self._give_up()
+            _end(jobs)
             self._finish("failed", started, str(error))
             raise
         finally:
             if jobs is not None:
-                jobs.stop()  # whoever stops a run need not wait for Spark's last word
+                jobs.stop()
             self._clean_up()
         return self.summary
 
@@ -433,9 +441,7 @@ class Run(ABC):
         refused = [counts[port.name] or 0 for port in ports if port.carries is Carries.REFUSED]
         read = {link.source_port for link in self.bound.outgoing.get(node, ())}
         connected = any(port.carries is Carries.REFUSED and port.name in read for port in ports)
-        total = rows.rows_in
-        if not self.bound.incoming.get(node) and None not in counts.values():
-            total = sum(count or 0 for count in counts.values())  # of a source: what it gave and what it refused
+        total = self.taken.get(node, rows.rows_in)
         if connected and total is not None:
             try:
                 self._enforce(node, sum(refused), total, connected=True)

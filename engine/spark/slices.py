@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.errors import BadInput
 from engine.model.operator import Place, Source
+from engine.model.problems import did_you_mean
 from engine.operators import _formats
 from engine.operators.file_sources import ColumnarSource, OrcSource, ParquetSource
 
@@ -65,10 +67,12 @@ def write_packs(
     from pyarrow import parquet
 
     folder.mkdir(parents=True, exist_ok=True)
-    columns = list(source.columns) or None
     number = first
+    spelled: dict[Path, list[str] | None] = {}
     for slice_ in slices:
-        table = _read(source, slice_, columns)
+        if slice_.file not in spelled:
+            spelled[slice_.file] = _as_in(source, slice_.file)
+        table = _read(source, slice_, spelled[slice_.file])
         for start in range(0, table.num_rows, pack_rows):
             part = table.slice(start, pack_rows)
             file = folder / f"part-{number:06d}.parquet"
@@ -77,13 +81,48 @@ def write_packs(
             yield file, part.num_rows
 
 
+def _as_in(source: ColumnarSource, file: Path) -> list[str] | None:
+    """The declared columns as a file spells them; None where all are read.
+
+    Declarations and Spark do not mind the case of a name, what reads slices does: it leaves out what it does not find.
+    """
+    if not source.columns:
+        return None
+    there = _names(source, file)
+    found = []
+    for name in source.columns:
+        same = [other for other in there if other.lower() == name.lower()]
+        if not same:
+            raise BadInput(f"{file}: there is no column `{name}`{did_you_mean(name, there)}")
+        if len(same) > 1:
+            shown = ", ".join(f"`{other}`" for other in same)
+            raise BadInput(f"{file}: the column `{name}` is not clear; there are {shown}")
+        found += same
+    return found
+
+
+def _names(source: ColumnarSource, file: Path) -> list[str]:
+    if isinstance(source, ParquetSource):
+        from pyarrow import parquet
+
+        return list(parquet.read_schema(file).names)
+    from pyarrow import orc
+
+    return list(orc.ORCFile(file).schema.names)
+
+
 def _read(source: ColumnarSource, slice_: Slice, columns: list[str] | None) -> Any:
+    """The rows of a slice; `columns` are those that were declared, as its file spells them."""
     if isinstance(source, ParquetSource):
         from pyarrow import parquet
 
         with parquet.ParquetFile(slice_.file) as opened:
-            return opened.read_row_group(slice_.number, columns=columns, use_threads=True)
-    import pyarrow as pa
-    from pyarrow import orc
+            table = opened.read_row_group(slice_.number, columns=columns, use_threads=True)
+    else:
+        import pyarrow as pa
+        from pyarrow import orc
 
-    return pa.Table.from_batches([orc.ORCFile(slice_.file).read_stripe(slice_.number, columns=columns)])
+        table = pa.Table.from_batches([orc.ORCFile(slice_.file).read_stripe(slice_.number, columns=columns)])
+    if columns is None:
+        return table
+    return table.select(columns).rename_columns(list(source.columns))

@@ -111,6 +111,7 @@ def _given(bound: Bound, rows: Rows, model: CostModel, text: str, sorters: bool)
             "cannot have them, nor can those behind Spark Connect"
         )
     work = applied(graph, plan)
+    work = replace(work, again=work.again & _certain(bound, rows)[0])
     return _made(ranking, plan, model, "signature", work if sorters else _without_layouts(work))
 
 
@@ -142,6 +143,7 @@ def _best(bound: Bound, rows: Rows, model: CostModel, sorters: bool) -> RunPlan:
     if ranking.best.sorters:
         ranking = _worth_it(ranking, graph, model, asked)
     work = applied(graph, ranking.best, known | chosen)
+    work = replace(work, again=work.again & certain)  # what was assumed is no reason to join twice
     if not sorters:
         work = _without_layouts(work)
     left = [node for node in graph.nodes if node not in known | chosen and has_choice(graph, node)]
@@ -150,7 +152,7 @@ def _best(bound: Bound, rows: Rows, model: CostModel, sorters: bool) -> RunPlan:
 
 def _without_layouts(work: Applied) -> Applied:
     """What a plan asks of a run that cannot divide and sort rows: its implementations alone, as far as Spark's own."""
-    return Applied(work.settings)
+    return Applied(work.settings, again=work.again)
 
 
 def _made(

@@ -120,7 +120,9 @@ def last_refreshes(bound: Bound, url: str | None = None) -> dict[str, float | No
         if isinstance(operator, Target):
             found[node] = None
             with contextlib.suppress(Exception):  # a target that cannot be named was never loaded
-                wanted.setdefault(operator.identity(place), []).append(node)
+                name = operator.identity(place)
+                if not Path(name).is_absolute() or Path(name).exists():  # a file that is gone holds nothing
+                    wanted.setdefault(name, []).append(node)
     with contextlib.suppress(PapilioError):
         for limit in (NEWEST, REMEMBERED):  # most often it is among the newest, and reading all of them takes a while
             for record in kept_runs(url, status="done", limit=limit) if wanted else ():

@@ -61,6 +61,18 @@ def test_wrong_types(place):
     refused(file, place, ":3: node `a`, field `settings`: Input should be a valid dictionary")
 
 
+def test_a_shipped_workflow_without_its_data_says_how_they_are_made(place, monkeypatch):
+    for name, kind in (("fig1", "tpch"), ("ssb_q11", "ssb")):
+        file, nowhere = f"workflows/{name}.butterfly.yaml", place / "nowhere"
+        for command in ("check", "run"):
+            done = papilio_here(command, file, "--param", f"data_folder={nowhere}", home=place / "home")
+            assert done.returncode == 2, done.stderr
+            assert f"`papilio data {kind} --scale 0.01 --to {nowhere}` makes it" in done.stderr
+    (place / "nowhere").mkdir()
+    done = papilio_here("check", "workflows/fig1.butterfly.yaml", "--param", f"data_folder={nowhere}", home=place)
+    assert "papilio data" not in done.stderr, "the folder is there; it is a table that is missing"
+
+
 def test_a_setting_of_the_wrong_type(place):
     file = write(place, line({"operator": "limit", "rows": "many"}), EDGES)
     refused(file, place, "node `step`", "setting `rows`", "'many'")

@@ -11,10 +11,11 @@ import subprocess
 import sys
 import time
 
+import duckdb
 import pytest
 
 from engine.spark.packs import memory_folder
-from tests.end_to_end.helpers import ROOT, answer, environment_for, papilio_here
+from tests.end_to_end.helpers import ROOT, answer, environment_for, papilio_here, parquet_rows, write
 from tests.end_to_end.test_scheduled import EDGES, NODES, data, fused, prepared, targets  # noqa: F401 - fixtures
 
 
@@ -36,6 +37,11 @@ def kill_after(steps, file, folder, *options):
         os.killpg(process.pid, signal.SIGKILL)
     _, errors = process.communicate()
     assert process.returncode == -signal.SIGKILL, f"it ended before it was killed: {errors}"
+
+
+def rows_read(steps, unit):
+    """The rows that a unit read of its source, in all of these steps."""
+    return sum(step["rows_read"] for step in steps if step.get("unit") == unit and step.get("step") == "read")
 
 
 def the_run(folder):
@@ -89,6 +95,8 @@ def test_a_killed_run_is_finished_from_its_packs(spark, data, fused, tmp_path, g
     done = [step["unit"] for step in before[1:-1] if step.get("exhausted")]
     again = [step["unit"] for step in after[len(before) :] if step.get("step") == "read"]
     assert not set(done) & set(again), "a source that was read to its end is not read again"
+    if granularity != "fused":
+        assert rows_read(after, "partsupp") == 8000, "nor is what was read of one that was not"
     assert not (tmp_path / "run" / "packs").exists()
     assert not memory_folder(run).exists()
 
@@ -145,6 +153,58 @@ def killed_as_spark_starts(monkeypatch, gives_up=False):
             patch.setattr(Run, "_give_up", lambda self: None)
         with pytest.raises(Killed):
             yield
+
+
+@contextlib.contextmanager
+def killed_in_the_middle_of_a_source(monkeypatch, unit):
+    """A run is killed when two turns of a source are written down, and it has more to read."""
+    from engine.spark.pack_run import PackRun
+    from engine.spark.runner import Run
+
+    def end_turn(self, turn):
+        real(self, turn)
+        if turn.activation.unit.id == unit and turn.activation.step.value == "read":
+            read.append(turn.outcome.exhausted)
+            if len(read) == 2:
+                raise Killed
+
+    read = []
+    real = PackRun._end_turn
+    with monkeypatch.context() as patch:
+        patch.setattr(PackRun, "_end_turn", end_turn)
+        patch.setattr(PackRun, "_clean_up", lambda self: None)
+        for name in ("_give_up", "_finish"):
+            patch.setattr(Run, name, lambda self, *told: None)
+        with pytest.raises(Killed):
+            yield
+    assert not any(read), "there was more to read"
+
+
+def test_a_source_that_was_half_read_when_its_run_was_killed_goes_on_where_it_was(spark, tmp_path, monkeypatch):
+    with duckdb.connect() as connection:
+        rows = "SELECT range AS n FROM range(12288)"
+        connection.execute(f"COPY ({rows}) TO '{tmp_path}/rows.parquet' (ROW_GROUP_SIZE 2048)")
+    nodes = {
+        "rows": {"operator": "parquet_source", "path": "${data}/rows.parquet"},
+        "even": {"operator": "filter", "condition": "n % 2 = 0"},
+        "out": {"operator": "parquet_target", "path": "${out}/out"},
+    }
+    roots = {"data": str(tmp_path), "out": str(tmp_path / "out")}
+    file, home = write(tmp_path, nodes, ["rows -> even.in", "even.match -> out.in"], roots=roots), tmp_path / "home"
+    options = ("--granularity", "operator", "--policy", "rr", "--pack-rows", 2048, "--queue-packs", 2)
+    with killed_in_the_middle_of_a_source(monkeypatch, "rows"):
+        papilio_here("run", file, "--run-dir", tmp_path / "run", *options, home=home, spark=spark)
+    progress = tmp_path / "run" / "progress.jsonl"
+    before = [json.loads(line) for line in progress.read_text().splitlines()]
+    half = rows_read(before, "rows")
+    assert 0 < half < 12288
+    run = the_run(tmp_path)
+    summary = answer(papilio_here("run", file, "--resume", run, "--json", home=home, spark=spark))
+    after = [json.loads(line) for line in progress.read_text().splitlines()]
+    assert after[: len(before)] == before
+    assert rows_read(after, "rows") == summary["nodes"]["rows"]["rows_out"] == 12288
+    assert parquet_rows(tmp_path / "out" / "out") == sorted([(n,) for n in range(0, 12288, 2)], key=repr)
+    assert not memory_folder(run).exists()
 
 
 def test_a_run_killed_twice_the_second_time_in_its_commit_is_brought_forward(spark, data, fused, tmp_path, monkeypatch):  # noqa: F811

@@ -18,7 +18,8 @@ import duckdb
 import psutil
 import pytest
 
-from engine.events import LogReader, RunFinished, UnitFinished, UnitStarted
+from engine.events import LogReader, RunFinished, SparkJob, UnitFinished, UnitStarted
+from engine.spark.jobs import JobsTold
 from tests.end_to_end.helpers import (
     ROOT,
     answer,
@@ -343,6 +344,52 @@ def test_events_on_standard_output_are_json_lines_and_nothing_else(tmp_path, spa
     kinds = [json.loads(text)["event"] for text in done.stdout.splitlines()]
     assert kinds[0] == "run-started"
     assert kinds[-1] == "run-finished"
+
+
+@pytest.mark.parametrize("granularity", ["fused", "operator"])
+def test_nothing_stands_behind_the_line_that_says_how_a_run_ended(spark, tmp_path, monkeypatch, granularity):
+    class Late(JobsTold):
+        """Spark's last word comes late, and again and again."""
+
+        def _follow(self, spark, run, first):
+            self._stop.wait()
+            for _ in range(20):
+                self._tell(SparkJob(job=0, unit="u", status="running", started=1.0, ended=None, stages=[]))
+                time.sleep(0.01)
+
+    monkeypatch.setattr("engine.spark.runner.JobsTold", Late)
+    duckdb.sql(f"COPY (SELECT range AS n FROM range(10)) TO '{tmp_path}/rows.parquet'")
+    nodes = {
+        "rows": {"operator": "parquet_source", "path": "rows.parquet"},
+        "bad": {"operator": "filter", "condition": "assert_true(n < 5) IS NULL"},
+        "out": {"operator": "parquet_target", "path": "out"},
+    }
+    file = write(tmp_path, nodes, ["rows -> bad", "bad.match -> out"])
+    options = ("--granularity", granularity, "--policy", "rr", "--run-dir", tmp_path / "run")
+    done = papilio_here("run", file, *options, home=tmp_path / "home", spark=spark)
+    assert done.returncode == 1
+    time.sleep(0.3)
+    kinds = [json.loads(line)["event"] for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
+    assert kinds[-1] == "run-finished"
+    assert "spark-job" in kinds
+
+
+def test_rows_that_two_units_compute_are_counted_once(spark, tmp_path):
+    duckdb.sql(f"COPY (SELECT nullif(range % 4, 0) AS n FROM range(100)) TO '{tmp_path}/rows.parquet'")
+    nodes = {
+        "rows": {"operator": "parquet_source", "path": "rows.parquet"},
+        "good": {"operator": "not_null", "columns": ["n"]},
+        "kept": {"operator": "parquet_target", "path": "out/kept"},
+        "count": {"operator": "aggregate", "group": ["n"], "aggregates": [{"name": "rows", "expression": "count(*)"}]},
+        "counted": {"operator": "parquet_target", "path": "out/counted"},
+    }
+    file = write(tmp_path, nodes, ["rows -> good", "good.out -> kept", "good.out -> count", "count -> counted"])
+    done = papilio_here("run", file, "--json", home=tmp_path / "home", spark=spark)
+    summary = answer(done)
+    assert {unit for unit, told in summary["units"].items() if "good" in told["nodes"]} == {"kept", "counted"}
+    assert summary["nodes"]["good"]["refused"] == {"quarantine": 25}
+    assert summary["targets"]["kept"]["rows"] == 75
+    assert parquet_rows(tmp_path / "out/counted") == [(1, 25), (2, 25), (3, 25)]
 
 
 def test_too_large_a_share_of_refused_rows_stops_the_run_and_leaves_the_old_target(spark, tmp_path):

@@ -36,7 +36,7 @@ def chances(
     )
 
 
-cases = chances(st.integers(9, 16), [3_000, 20_000])
+cases = chances(st.integers(11, 16), [3_000, 20_000])  # a tree takes eleven
 few_nodes = chances(st.just(7), [30_000], [Shape.LINE, Shape.WISHBONE, Shape.PRIMARY, Shape.FORK])
 
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.experiments.generate import Shape, generate
 from engine.model.binding import bind
+from engine.model.operator import Role
 from engine.model.workflow import Workflow
 from engine.operators import catalogue
-from engine.partition.fused import Held, fuse
+from engine.partition.fused import Held, counted_ports, fuse
 
 PARQUET = {"operator": "parquet_source", "settings": {"path": "in/p"}}
 CSV = {"operator": "csv_source", "settings": {"path": "in/c.csv", "columns": {"a": "int"}}}
 FILTER = {"operator": "filter", "settings": {"condition": "a > 1"}}
 SORT = {"operator": "sort", "settings": {"by": [{"column": "a"}]}}
 COPY = {"operator": "copy"}
+DERIVE = {"operator": "derive", "settings": {"columns": [{"name": "b", "expression": "a + 1"}]}}
 
 
 def target(name, operator="parquet_target", **settings):
     return {"operator": operator, "settings": {"path": f"out/{name}", **settings}}
 
 
-def units(nodes, *edges):
+def bound_of(nodes, *edges):
     document = {
         "papilio": 1,
         "nodes": nodes,
@@ -26,7 +32,11 @@ def units(nodes, *edges):
     }
     bound = bind(Workflow.model_validate(document), catalogue())
     assert not bound.errors, [problem.text() for problem in bound.errors]
-    return {unit.id: (unit.held, unit.nodes, unit.reads) for unit in fuse(bound).units}
+    return bound
+
+
+def units(nodes, *edges):
+    return {unit.id: (unit.held, unit.nodes, unit.reads) for unit in fuse(bound_of(nodes, *edges)).units}
 
 
 def test_a_line_is_one_unit():
@@ -82,3 +92,91 @@ def test_both_ports_of_a_split_over_a_costly_input_are_staged_together():
     nodes = {"s": PARQUET, "o": SORT, "f": FILTER, "x": COPY, "y": COPY, "t": target("t"), "u": target("u")}
     found = units(nodes, "s>o", "o>f", "f.match>x", "f.rest>y", "x>t", "y>u")
     assert found["f"] == (Held.STAGED, ("s", "o", "f"), ())
+
+
+def test_rows_that_are_nearly_as_their_files_have_them_do_not_wait_for_the_target_that_keeps_them():
+    nodes = {"s": PARQUET, "d": DERIVE, "x": SORT, "t": target("t"), "u": target("u")}
+    edges = ("s>d", "d>t", "d>x", "x>u")
+    found = units(nodes, *edges)
+    assert found == {"t": (Held.TARGET, ("s", "d", "t"), ()), "u": (Held.TARGET, ("s", "d", "x", "u"), ())}
+    for waits in ({"s": CSV}, {"d": FILTER}, {"d": SORT}):  # to parse, perhaps much less than the files hold, dear
+        assert units({**nodes, **waits}, *edges)["u"][2] == ("t",)
+
+
+def test_rows_that_a_check_refuses_are_counted_by_one_of_the_units_that_make_it():
+    check = {"operator": "not_null", "settings": {"columns": ["a"]}}
+    nodes = {"s": PARQUET, "n": check, "x": SORT, "t": target("t"), "u": target("u")}
+    plan = fuse(bound_of(nodes, "s>n", "n>t", "n>x", "x>u"))
+    assert [unit.nodes for unit in plan.units if "n" in unit.nodes] == [("s", "n", "t"), ("s", "n", "x", "u")]
+    assert plan.counters["n"] == "t"
+
+
+def test_rows_that_a_plan_keeps_sorted_in_a_target_are_read_from_there():
+    nodes = {"s": PARQUET, "d": DERIVE, "x": SORT, "t": target("t"), "u": target("u")}
+    bound = bound_of(nodes, "s>d", "d>t", "d>x", "x>u")
+    assert fuse(bound, kept=["t"]).unit("u").reads == ("t",)
+    assert fuse(bound, there=None).unit("u").reads == ("t",)
+
+
+def test_who_reads_a_target_whose_rows_are_at_hand_does_not_wait_for_it():
+    nodes = {"s": PARQUET, "d": DERIVE, "t": target("t"), "x": SORT, "u": target("u")}
+    edges = ("s>d", "d>t", "t>x", "x>u")
+    assert units(nodes, *edges)["u"] == (Held.TARGET, ("s", "d", "x", "u"), ())
+    for waits in (
+        {"s": CSV},
+        {"d": FILTER},
+        {"t": target("t", mode="append")},
+        {"t": target("t", "orc_target", mode="append")},
+    ):
+        assert units({**nodes, **waits}, *edges)["u"][2] == ("t",)
+
+
+def test_what_a_killed_run_had_kept_is_read_by_the_run_that_goes_on():
+    check = {"operator": "not_null", "settings": {"columns": ["a"]}}
+    nodes = {"s": PARQUET, "n": check, "u": target("u"), "x": SORT, "t": target("t")}
+    bound = bound_of(nodes, "s>n", "n>t", "n>x", "x>u")
+    assert fuse(bound).counters["n"] == "t", "so that what was refused is known with it"
+    plan = fuse(bound, there=["t"])
+    assert plan.unit("u").reads == ("t",)
+    assert plan.counters["n"] == "t"
+
+
+def test_what_takes_much_work_is_not_done_twice():
+    texts = {
+        "operator": "derive",
+        "settings": {"columns": [{"name": "b", "expression": "sha2(cast(a AS string), 256)"}]},
+    }
+    pattern = {
+        "operator": "derive",
+        "settings": {"columns": [{"name": "b", "expression": "cast(a AS string) RLIKE '1+'"}]},
+    }
+    for costly in (texts, pattern):
+        nodes = {"s": PARQUET, "d": costly, "x": SORT, "t": target("t"), "u": target("u")}
+        assert units(nodes, "s>d", "d>t", "d>x", "x>u")["u"][2] == ("t",)
+
+
+@given(st.sampled_from(list(Shape)), st.integers(1, 10_000), st.booleans(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_units_of_any_workflow_run_one_after_the_other_and_count_once_also_after_a_kill(shape, seed, again, data):
+    bound = bind(generate(24, shape, seed), catalogue())
+    targets = [node for node in bound.order if bound.role(node) is Role.TARGET]
+    joins = [node for node in bound.order if again and bound.operators[node].name == "join"]
+    plan = fuse(bound, again=joins)
+    done: set[str] = set()
+    for unit in plan.units:
+        assert set(unit.reads) <= done, "what a unit reads is there before it"
+        assert not set(unit.reads) & plan.passed.keys()
+        done.add(unit.id)
+    assert set(targets) <= done
+    for node in bound.order:
+        computing = [unit.id for unit in plan.units if node in unit.nodes]
+        assert plan.counters[node] in computing
+        assert node not in targets or computing == [node], "a target is written once"
+
+    killed = data.draw(st.integers(0, len(plan.units)), label="units that were done")
+    there = {unit.id for unit in plan.units[:killed]}
+    after = fuse(bound, again=joins, there=there)
+    for node in bound.order:
+        if counted_ports(bound, node):
+            before, now = plan.counters[node], after.counters[node]
+            assert before == now or not {before, now} & there, "what was refused is told once"

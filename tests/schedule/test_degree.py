@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.schedule.degree import TreeMeasures, least_seconds, measured, optimal_degree, pipeline_seconds
+from engine.schedule.degree import (
+    PAYS,
+    TreeMeasures,
+    corrected,
+    least_seconds,
+    measured,
+    optimal_degree,
+    pipeline_seconds,
+    with_pipeline,
+)
 
 MEASURES = st.builds(
     TreeMeasures,
@@ -108,3 +117,53 @@ def test_measures_scale_with_the_rows_of_the_tree_and_not_of_the_staggering_acti
     assert (whole.rows, whole.input_rows) == (400, 4000)
     assert whole.net_seconds == pytest.approx(4 * sample.net_seconds)
     assert optimal_degree(whole) == round(math.sqrt(4 * (2.5 - 1.5) / 0.1))
+
+
+@given(MEASURES, st.integers(2, 16))
+def test_line_4_finds_lambda_from_the_time_of_a_pipeline(measures, splits):
+    seconds = pipeline_seconds(measures, splits)
+    slowest = measures.row_seconds * measures.rows
+    if seconds < PAYS * pipeline_seconds(measures, 1) and slowest <= measures.net_seconds:
+        blind = TreeMeasures(**{**vars(measures), "row_seconds": 0.0})
+        found = with_pipeline(blind, splits, seconds)
+        assert found.row_seconds == pytest.approx(measures.row_seconds, abs=1e-6)
+
+
+@given(MEASURES, st.integers(2, 16), st.floats(PAYS, 3))
+def test_a_pipeline_that_is_no_quicker_is_not_chosen(measures, splits, factor):
+    found = with_pipeline(measures, splits, factor * pipeline_seconds(measures, 1))
+    assert optimal_degree(found) == 1
+
+
+def test_turns_that_take_longer_than_the_sample_promised_bring_the_degree_down_to_one():
+    # One job keeps all cores busy: so many splits take as long as one, and a little longer each.
+    def really(rows, splits):
+        return rows / 1000 + 0.2 * splits
+
+    found = TreeMeasures(activities=4, rows=100, net_seconds=0.4, misc_seconds=0.05, row_seconds=0, input_rows=100)
+    assert optimal_degree(found.for_input(10_000)) > 1
+    for _ in range(8):
+        found = corrected(found, 10_000, 1, really(10_000, 1))
+    assert optimal_degree(found.for_input(10_000)) > 1, "it was not tried yet"
+    for _ in range(8):
+        degree = optimal_degree(found.for_input(10_000))
+        found = corrected(found, 10_000, degree, really(10_000, degree))
+    assert optimal_degree(found.for_input(10_000)) == 1
+    assert found.net_seconds == pytest.approx(10, rel=0.1), (
+        "and what a row takes is that of the turns, not the sample's"
+    )
+
+
+def test_turns_that_keep_what_the_sample_promised_change_nothing():
+    found = TreeMeasures(activities=4, rows=100, net_seconds=4, misc_seconds=0.05, row_seconds=0.01, input_rows=100)
+    degree = optimal_degree(found.for_input(1000))
+    assert degree > 1
+    again = corrected(found, 1000, degree, pipeline_seconds(found.for_input(1000), degree))
+    assert again.row_seconds == pytest.approx(found.row_seconds)
+    assert optimal_degree(again.for_input(1000)) == degree
+
+
+def test_a_turn_over_few_rows_tells_nothing():
+    found = TreeMeasures(activities=4, rows=100, net_seconds=4, misc_seconds=0.05, row_seconds=0.01, input_rows=100)
+    assert corrected(found, 40, 1, 9.0) is found
+    assert corrected(found, 0, 1, 9.0) is found

@@ -36,6 +36,18 @@ def test_a_turn_takes_no_more_than_the_consumer_has_room_for():
     assert hand.turns[-1] == ("f", Step.PROCESS, 2), "two packs of what was measured fill the four of its consumer"
 
 
+def test_one_that_may_add_rows_shows_with_its_first_pack_how_many():
+    specs = [replace(unit, group="", adds_rows=unit.id == "f") for unit in units("s f w")]
+    graph = ScheduleGraph(tuple(specs), queues("s>f f>w", 9))
+    hand = Hand(Monitor(graph, {"": MinimumCost()}, Limits(10)))
+    hand.turn(*[10] * 9)
+    hand.turn(10, 10, 10)  # f gives three times what it takes
+    assert hand.turns[-1] == ("f", Step.PROCESS, 1)
+    assert not hand.monitor.units["f"].outbox
+    hand.turn(*[10] * 6)
+    assert hand.turns[-1] == ("f", Step.PROCESS, 2), "two packs of what was measured fill the six that are left"
+
+
 def test_the_packs_of_a_turn_come_from_one_queue_after_the_other():
     hand = Hand(monitor_of("s t f w", "s>f t>f f>w", RoundRobin(), capacity=3))
     hand.turn(10, 10)

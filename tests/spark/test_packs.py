@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,13 +22,15 @@ def tiers(tmp_path, monkeypatch):
     return tmp_path
 
 
-def write(store, size, holders=1, **where):
+def write(store, size, holders=1, expected=None, **where):
     """A pack of so many bytes, as a Spark job would have written it."""
-    folder = store.new_folder(size, **where)
+    folder = store.new_folder(size if expected is None else expected, **where)
     folder.mkdir(parents=True)
     file = folder / "part-0.parquet"
     file.write_bytes(b"x" * size)
-    return store.adopt(file, 10, holders)
+    pack = store.adopt(file, 10, holders)
+    store.remove_folder(folder)
+    return pack
 
 
 def files(folder):
@@ -81,6 +85,69 @@ def test_a_pack_that_came_out_larger_than_expected_is_moved_to_disk(tiers):
     (folder / "part-0.parquet").write_bytes(b"x" * 1200)
     store.adopt(folder / "part-0.parquet", 10, 1)
     assert (store.memory_bytes, store.disk_bytes) == (0, 1200)
+
+
+def in_memory(tiers, path):
+    return path.is_relative_to(tiers / "memory")
+
+
+def test_room_is_kept_for_what_is_being_written(tiers):
+    store = PackStore("run", tiers / "disk", 1000)
+    first, second = store.new_folder(900), store.new_folder(900)
+    assert (in_memory(tiers, first), in_memory(tiers, second)) == (True, False), (
+        "together they are more than the budget"
+    )
+    assert (store.used_bytes, store.memory_bytes) == (900, 0)
+    first.mkdir(parents=True)
+    (first / "part-0.parquet").write_bytes(b"x" * 300)
+    store.adopt(first / "part-0.parquet", 10, 1)
+    assert (store.used_bytes, store.memory_bytes) == (900, 300), "a pack takes its part of what was kept"
+    store.remove_folder(first)
+    assert store.used_bytes == store.memory_bytes == 300, "what was not needed is free again"
+    assert in_memory(tiers, store.new_folder(700))
+
+
+def test_files_that_are_no_packs_count_and_go_to_disk_where_they_are_larger_than_expected(tiers):
+    store = PackStore("run", tiers / "disk", 1000)
+    folder = store.new_folder(400)
+    folder.mkdir(parents=True)
+    found = []
+    for number in range(4):
+        (folder / f"part-{number}.parquet").write_bytes(b"x" * 300)
+        found.append(store.wrote(folder / f"part-{number}.parquet"))
+    assert [in_memory(tiers, path) for path in found] == [True, True, True, False]
+    assert [path.stat().st_size for path in found] == [300] * 4
+    assert (store.used_bytes, store.memory_bytes) == (900, 0)
+    store.remove_folder(folder)
+    assert files(tiers) == []
+    assert store.used_bytes == 0
+
+
+def test_several_who_write_at_a_time_do_not_exceed_the_budget_together(tiers):
+    store = PackStore("run", tiers / "disk", 10_000)
+    most, failed = [], []
+    start = threading.Barrier(8)
+
+    def work(number):
+        try:
+            start.wait()
+            for turn in range(40):
+                size = 400 + 37 * ((number + turn) % 50)
+                pack = write(store, size, expected=size if turn % 3 else size // 2)
+                most.append((store.used_bytes, store.memory_bytes))
+                store.release([pack])
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert max(used for used, _ in most) <= 10_000
+    assert max(held for _, held in most) > 0
+    assert (store.used_bytes, store.memory_bytes, store.disk_bytes, files(tiers)) == (0, 0, 0, [])
 
 
 def test_without_a_memory_tier_everything_is_on_disk(tiers):

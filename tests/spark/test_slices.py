@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc, parquet
 
+from engine.errors import BadInput
 from engine.model.operator import Place
 from engine.operators.file_sources import OrcSource, ParquetSource
 from engine.operators.line_sources import CsvSource
@@ -44,3 +45,25 @@ def test_only_the_declared_columns_are_read(tmp_path):
 
 def test_lines_of_text_are_read_in_one_go(tmp_path):
     assert slices_of(CsvSource(path=str(tmp_path), columns={"n": "bigint"}), HERE) is None
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc"])
+def test_declared_columns_are_found_in_any_case_and_have_the_declared_name(kind, tmp_path):
+    source = written(kind, tmp_path).model_copy(update={"columns": {"Text": "string", "N": "bigint"}})
+    files = [file for file, _ in write_packs(source, slices_of(source, HERE), tmp_path / "packs", pack_rows=9_000)]
+    assert parquet.read_schema(files[0]).names == ["Text", "N"]
+    assert [n for file in files for n in parquet.read_table(file)["N"].to_pylist()] == list(range(30_000))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc"])
+def test_a_declared_column_that_a_file_has_not_is_refused(kind, tmp_path):
+    source = written(kind, tmp_path).model_copy(update={"columns": {"n": "bigint", "txt": "string"}})
+    with pytest.raises(BadInput, match=f"rows.{kind}: there is no column `txt`; did you mean `text`"):
+        list(write_packs(source, slices_of(source, HERE), tmp_path / "packs", pack_rows=9_000))
+
+
+def test_a_declared_column_that_a_file_has_twice_is_refused(tmp_path):
+    parquet.write_table(pa.table({"n": [1], "N": [2]}), tmp_path / "rows.parquet")
+    source = ParquetSource(path=str(tmp_path / "rows.parquet"), columns={"n": "bigint"})
+    with pytest.raises(BadInput, match="`n` is not clear; there are `n`, `N`"):
+        list(write_packs(source, slices_of(source, HERE), tmp_path / "packs", pack_rows=9_000))

@@ -10,6 +10,7 @@ from engine.model.file import load
 from engine.model.physical import Step
 from engine.model.workflow import Hints, Planning
 from engine.operators import catalogue
+from engine.partition.fused import fuse
 from engine.plan.costs import ROW_BYTES, WIDER_BYTE
 from engine.store import MetadataStore
 from engine.store.plans import plan_for_run, remember_plan
@@ -160,3 +161,29 @@ def test_a_small_side_is_broadcast_unless_something_else_promises_much(prices, t
     assert join(10_000, 40_000, 30_000) == "broadcast"  # a little dearer than sorting both, as the prices have it
     assert join(1_000_000, 40_000, 1_000_000) == "broadcast"
     assert join(1_000_000, 600_000, 1_000_000) != "broadcast"  # too large to be copied to every task
+
+
+def test_who_reads_a_join_with_few_rows_need_not_wait_for_its_target_if_most_rows_pass(tmp_path):
+    def units(small: int, hints: dict[str, float] | None) -> dict[str, tuple[str, ...]]:
+        bound = bound_of(
+            {
+                "l": parquet("l.parquet", 1_000_000), "r": parquet("r.parquet", small),
+                "j": node("join", hints, keys=[{"left": "a"}], right_suffix="_2"), "t": target("t"),
+                "g": node("aggregate", group=["a"], aggregates=[{"name": "n", "expression": "count(*)"}]),
+                "u": target("u"),
+            },
+            "l -> j.left", "r -> j.right", "j -> t", "t -> g", "g -> u",
+        )  # fmt: skip
+        chosen = plan_for_run(bound, url=str(tmp_path / "store.db"))
+        assert chosen is not None
+        plan = fuse(bound, again=chosen.applied.again)
+        return {unit.id: unit.reads for unit in plan.units}
+
+    def parquet(path: str, rows: int) -> dict[str, object]:
+        return node("parquet_source", {"rows": rows}, path=path, columns={"a": "int", "b": "string"})
+
+    assert units(10_000, {"rows": 900_000})["u"] == ()
+    assert units(10_000, {"rows": 100_000})["u"] == ("t",), "the target is much smaller than the files"
+    assert units(10_000, {"rows": 5_000_000})["u"] == ("t",), "rows are multiplied"
+    assert units(10_000, None)["u"] == ("t",), "how many pass is assumed"
+    assert units(400_000, {"rows": 900_000})["u"] == ("t",), "to copy so many rows takes its time"
