@@ -17,7 +17,7 @@ from types import FrameType
 import click
 
 from engine import __version__
-from engine.errors import PapilioError
+from engine.errors import PapilioError, out_of_reach
 
 COLLECT_AFTER = 20_000  # new objects: while modules load they are many, and hardly one of them goes
 
@@ -77,9 +77,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         with _ended_like_cancelled():
             code = papilio(args=arguments, standalone_mode=False)
-    except PapilioError as error:
-        click.secho(str(error), fg="red", err=True)
-        sys.exit(error.exit_code)
+    except (PapilioError, OSError) as error:
+        told = out_of_reach(error) if isinstance(error, OSError) else error
+        click.secho(str(told), fg="red", err=True)
+        sys.exit(told.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(2)

@@ -27,7 +27,9 @@ _SHOWN = {"seconds", "median", "spread", "peak_mb", "failed"}
     "--seconds", type=click.FloatRange(10), help="How long each contender runs, where the benchmark lets one choose."
 )
 @click.option("--full", is_flag=True, help="Also the contenders that take long.")
-@click.option("--strict", is_flag=True, help="End with 1 where a claim does not hold or targets differ.")
+@click.option(
+    "--strict", is_flag=True, help="End with 1 where a claim does not hold, targets differ or a contender fails."
+)
 @click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
@@ -53,16 +55,20 @@ def command(
         for known, summary in summaries("bench", "benchmark").items():
             click.echo(f"{known:<14}{summary}")
         return
+    from engine.errors import check_folder, reaching
     from engine.experiments.bench import Options, find, usual_rounds
     from engine.experiments.kept import Kept, clock
     from engine.experiments.kept import keep as keep_result
 
     rounds = rounds or usual_rounds(name)
+    for place in (folder, keep):
+        if place is not None:
+            check_folder(place)
     options = Options(
         rounds, scale, folder.resolve(), lambda text: click.secho(text, dim=True, err=True), full, seconds=seconds
     )
     kept = Kept("bench", name, {}, options={"rounds": rounds, "scale": scale, "seconds": seconds, "full": full})
-    with clock(kept):
+    with clock(kept), reaching(folder):
         found = find(name)(options)
     report = found.as_dict()
     if as_json:

@@ -33,7 +33,10 @@ def command(
                 if reason is None and isinstance(operator, Source):
                     reason = operator.drift(paths)
                 if reason:
-                    bound.problems.append(Problem(reason, node))
+                    from engine.experiments.data import how_to_make
+
+                    hint = how_to_make(bound, reason)
+                    bound.problems.append(Problem(f"{reason}; {hint}" if hint else reason, node))
         if any(operator.family == "streams" for operator in bound.operators.values()):
             from engine.partition.tables import cut, is_streaming
 

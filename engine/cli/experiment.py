@@ -52,14 +52,14 @@ def command(
     as_json: bool,
 ) -> None:
     """Make a paper's table or figure again and judge its claims. Without a name (or with `list`), list them."""
-    if name is None or name == "list":
+    if name is None or name.lower() == "list":
         from engine.experiments.named import summaries
 
         for known, summary in summaries("experiment", "experiment").items():
             click.echo(f"{known:<16}{summary}")
         return
     from engine.drawing import INSTALL, can_draw
-    from engine.errors import BadInput
+    from engine.errors import BadInput, check_folder, reaching
     from engine.experiments.experiment import Options, find, has_scale
     from engine.experiments.kept import Kept, clock
     from engine.experiments.kept import keep as keep_result
@@ -67,9 +67,13 @@ def command(
 
     if scale is not None and not has_scale(name):
         raise BadInput(f"the experiment `{name}` has no scale: its sizes are the paper's")
+    folder = folder or data_folder / name
+    for place in (folder, data_folder, keep):
+        if place is not None:
+            check_folder(place)
     options = Options(quick, lambda text: click.secho(text, dim=True, err=True), scale, data_folder.resolve())
     kept = Kept("experiment", name, {}, options={"quick": quick, "scale": scale})
-    with clock(kept):
+    with clock(kept), reaching(data_folder):
         report = find(name)(options)
     if as_json:
         print_json(report.as_dict())
@@ -78,7 +82,7 @@ def command(
     if keep is not None:
         kept.report, kept.charts = report.as_dict(), [draw(chart) for chart in report.charts]
         keep_result(kept, keep)
-    for file in report.write(folder or data_folder / name):
+    for file in report.write(folder):
         click.secho(f"written: {file}", dim=True, err=True)
     if report.charts and not can_draw():
         click.secho(f"no PNG beside the SVG: resvg, which paints it, is not installed: {INSTALL}", err=True)
@@ -96,6 +100,8 @@ def _print(report: Report) -> None:
 
 
 def _print_table(table: Table) -> None:
+    from engine.experiments.finite import finite
+
     def text(cell: object) -> str:
         if cell is None:
             return "-"
@@ -105,7 +111,7 @@ def _print_table(table: Table) -> None:
 
     if table.title:
         click.echo(f"\n{table.title}")
-    rows = [[text(cell) for cell in row] for row in table.rows]
+    rows = [[text(finite(cell)) for cell in row] for row in table.rows]
     numeric = [
         all(isinstance(row[column], (int, float, type(None))) for row in table.rows)
         for column in range(len(table.headings))

@@ -46,6 +46,7 @@ def command(
 
     NAMES are benchmarks and experiments (`ssb`, `caching-fig12`), or `bench` or `experiment` for all of a kind.
     """
+    from engine.errors import check_folder, reaching
     from engine.experiments import results
     from engine.experiments.kept import load_average
 
@@ -62,8 +63,10 @@ def command(
             total = sum(task.last_seconds or 0 for task in todo) / 60
             click.echo(f"{len(todo)} in all, {total:,.0f} min the last time")
         return
+    check_folder(page.parent)
     ran = []
     if running:
+        check_folder(folder)
         if load_average() > results.QUIET_LOAD:
             click.secho(f"the machine is busy: load {load_average()}; the page will say so", fg="yellow", err=True)
         ran = list(
@@ -74,8 +77,9 @@ def command(
                 60 * minutes,
             )
         )
-    page.parent.mkdir(parents=True, exist_ok=True)
-    written = results.write_page(folder, page, page.parent / "pictures")
+    with reaching(page):
+        page.parent.mkdir(parents=True, exist_ok=True)
+        written = results.write_page(folder, page, page.parent / "pictures")
     failed = [one for one in ran if one.failed]
     if as_json:
         print_json(

@@ -74,7 +74,9 @@ from engine.partition.granularity import Granularity
 @click.option("--resume", metavar="RUN", help="Finish a killed run from where it was.")
 @click.option("--driver-memory", type=click.IntRange(512), metavar="MB", help="Default: a quarter of the machine's.")
 @click.option("--spark-conf", "confs", multiple=True, metavar="K=V", help="One of Spark's own settings.")
-@click.option("--parallel", type=click.IntRange(1), metavar="N", help="Units at a time. Default: one a core.")
+@click.option(
+    "--parallel", type=click.IntRange(1), metavar="N", help="Units at a time. Default: two a core; packs: one."
+)
 @click.option("--run-dir", type=click.Path(path_type=Path), help="Where the run keeps its log and its files.")
 @click.option("--events", metavar="-|FILE", help="Also write the events there; - is standard output.")
 @click.option("--trust", is_flag=True, help="Let the file's own Python code run, this time.")

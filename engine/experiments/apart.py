@@ -27,10 +27,18 @@ class Apart:
     """A module that `answer`s, in a process of its own."""
 
     def __init__(
-        self, module: str, arguments: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+        self,
+        module: str,
+        arguments: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        anew: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        """What the process says on stderr goes to `log`."""
+        """What the process says on stderr goes to `log`. `anew` hears why it is started once more."""
         self.log = log
+        self.asked = False  # since somebody last said that nobody had
+        self._anew = anew
+        self._ended = ""  # how the last process did, if it did so by itself
         self._command = [sys.executable, "-m", module, *arguments]
         own = {**os.environ, **(environment or {})}
         self._environment = {**own, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
@@ -38,8 +46,13 @@ class Apart:
 
     def ask(self, **question: Any) -> Mapping[str, float]:
         """One round: the figures that the process tells of it, its seconds and its memory among them."""
+        self.asked = True
+        if self._process is not None and self._process.poll() is not None:
+            self._let_go()  # between two rounds
         if self._process is None:
-            with self.log.open("wb") as errors:
+            if self._ended:
+                self._anew(self._ended)
+            with self.log.open("ab" if self._ended else "wb") as errors:
                 self._process = subprocess.Popen(
                     self._command, env=self._environment, text=True,
                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
@@ -51,13 +64,35 @@ class Apart:
             self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            said = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
-            reason = "".join(said)[:LAST_LETTERS]
-            raise EnvironmentProblem(f"{' '.join(self._command[1:4])} ended with {self._process.wait()}: {reason}")
+            self._let_go()
+            raise EnvironmentProblem(self._ended)
         answer: dict[str, Any] = json.loads(line)
         if "failed" in answer:
+            if answer.get("ends"):
+                self._let_go()
             raise EnvironmentProblem(answer["failed"])
         return answer
+
+    @property
+    def pid(self) -> int | None:
+        """The process, while there is one."""
+        return None if self._process is None else self._process.pid
+
+    def _let_go(self) -> None:
+        """The process has ended or is about to; the next question starts another."""
+        process, self._process = self._process, None
+        assert process is not None
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+        try:
+            code = process.wait(CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+        said = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+        self._ended = f"{' '.join(self._command[1:4])} ended with {code}: {''.join(said)[:LAST_LETTERS]}"
 
     def close(self) -> None:
         """End the process."""
@@ -88,6 +123,17 @@ def answer(run: Callable[[dict[str, Any]], Mapping[str, float] | None], settle: 
                     seconds = time.monotonic() - begun
                 found: dict[str, Any] = {"seconds": seconds, "peak_mb": watch.mb, **(figures or {})}
             except Exception as error:
-                found = {"failed": f"{type(error).__name__}: {error}"}
+                found = {"failed": f"{type(error).__name__}: {error}", "ends": not _settles(settle)}
             told.write(json.dumps(found) + "\n")
             told.flush()
+            if found.get("ends"):
+                return
+
+
+def _settles(settle: Callable[[], None]) -> bool:
+    """Whether what failed left behind what the next round needs; a JVM may have died in it."""
+    try:
+        settle()
+    except Exception:
+        return False
+    return True

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.experiments import named
+from engine.experiments.finite import finite
 
 QUIET_LOAD = 0.5  # processes that wait for a processor, on average over a minute
 CLOCKS = {
@@ -85,7 +86,7 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """The report as the command line's JSON has it."""
-        return {
+        data: dict[str, Any] = {
             "contenders": {name: contender.as_dict() for name, contender in self.contenders.items()},
             "ratios": {name: round(value, 3) for name, value in self.ratios.items()},
             "identical": self.identical,
@@ -93,11 +94,14 @@ class Report:
             "claims": self.claims,
             "evidence": self.evidence,
         }
+        kept: dict[str, Any] = finite(data)
+        return kept
 
     @property
     def stands(self) -> bool:
-        """Whether every claim holds and no targets differ."""
-        return all(self.claims.values()) and self.identical is not False
+        """Whether every claim holds, no targets differ, and no contender failed; one that was skipped did not."""
+        failed = any(one.failed for one in self.contenders.values())
+        return all(self.claims.values()) and self.identical is not False and not failed
 
     def claim(self, text: str, holds: bool, figures: str) -> None:
         """State something, whether it holds, and the figures that say so."""

@@ -21,7 +21,7 @@ SCALE = 0.1
 SHARE = 0.03
 PACKS = 40  # the activations of the flow whose telemetry is weighed are some three times as many
 LINE = 8
-TELEMETRY_TIMES = 4  # as many rounds as elsewhere: a cost of so little needs them
+TELEMETRY_TIMES = 12  # as many rounds as elsewhere: two runs differ by ten times what is looked for
 WARM_ROUNDS = 3
 WITH, WITHOUT = "telemetry on", "telemetry off"
 

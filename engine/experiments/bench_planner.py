@@ -41,9 +41,10 @@ def benchmark(options: Options) -> Report:
         if name in PAPER_SECONDS:
             report.facts[f"{name}: the paper's seconds"] = PAPER_SECONDS[name]
     slowest = {name: max(report.contenders[f"{name}, fast"].seconds) for name in cases}
-    report.claims = {
-        "the balanced butterfly is planned in under 0.1 s": slowest["balanced butterfly"] < 0.1,
-        "a right wing of 15 nodes is planned in under 1 s": slowest["right wing of 15"] < 1,
-        "a workflow of 100 nodes is planned in under 5 s": slowest["100 nodes"] < 5,
-    }
+    for text, name, limit in (
+        ("the balanced butterfly is planned in under 0.1 s", "balanced butterfly", 0.1),
+        ("a right wing of 15 nodes is planned in under 1 s", "right wing of 15", 1),
+        ("a workflow of 100 nodes is planned in under 5 s", "100 nodes", 5),
+    ):
+        report.claim(text, slowest[name] < limit, f"{slowest[name]:.3f} s in the slowest round")
     return report

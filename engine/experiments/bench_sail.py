@@ -14,7 +14,7 @@ import psutil
 
 from engine.errors import EnvironmentProblem
 from engine.experiments.bench import Contender, Options, Report
-from engine.experiments.contest import ENDING, SHIPPED, digests, importable
+from engine.experiments.contest import ENDING, SHIPPED, Digest, digests, importable
 from engine.experiments.data import generate_tpch
 from engine.experiments.measure import watched
 
@@ -44,7 +44,7 @@ def benchmark(options: Options) -> Report:
     return report
 
 
-def _run(folder: Path, data: Path, master: str, contender: Contender) -> dict[str, tuple[int, str]]:
+def _run(folder: Path, data: Path, master: str, contender: Contender) -> dict[str, Digest]:
     out, run = folder / "targets", folder / "run"
     for old in (out, run):
         shutil.rmtree(old, ignore_errors=True)

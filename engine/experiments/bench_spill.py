@@ -49,7 +49,8 @@ def benchmark(options: Options) -> Report:
     size = sum(file.stat().st_size for file in data.glob("*.tbl"))
     _check_room(options.folder, size)
     report = Report(facts={"data_mb": round(size / 2**20), "heap_mb": SMALL_HEAP_MB})
-    report.claims[f"the data is more than {TIMES} times the heap"] = size > TIMES * SMALL_HEAP_MB * 2**20
+    times = size / (SMALL_HEAP_MB * 2**20)
+    report.claim(f"the data is more than {TIMES} times the heap", times > TIMES, f"{times:.2f} times")
     small, large = f"heap {SMALL_HEAP_MB} MB", f"heap {LARGE_HEAP_MB} MB"
     report.contenders = {small: Contender(), large: Contender()}
     answers: dict[str, dict[str, Any]] = {}
@@ -60,15 +61,19 @@ def benchmark(options: Options) -> Report:
             if found is not None:
                 answers[name] = found
     finished = report.contenders[small]
-    report.claims["it finishes with a heap of a third of the data"] = finished.failed is None
+    text = "it finishes with a heap of a third of the data"
+    report.claim(text, finished.failed is None, finished.failed or f"in {finished.median:.0f} s")
     if finished.peak_mb:
         report.facts["peak_mb_of_all_processes"] = round(max(finished.peak_mb))
-        report.claims["all its processes together stay below the size of the data"] = (
-            max(finished.peak_mb) < size / 2**20
-        )
+        most = max(finished.peak_mb)
+        text = "all its processes together stay below the size of the data"
+        report.claim(text, most < size / 2**20, f"{most:,.0f} MB of {size / 2**20:,.0f} MB")
     if small in answers:
-        found = answers[small]["sorted"]
-        report.claims["every order line arrives, in order"] = found["ordered"] and found["rows"] == _lines(data)
+        found, lines = answers[small]["sorted"], _lines(data)
+        report.claim(
+            "every order line arrives, in order", found["ordered"] and found["rows"] == lines,
+            f"{found['rows']:,} of {lines:,}, {'in order' if found['ordered'] else 'not in order'}",
+        )  # fmt: skip
     if small in answers and large in answers:
         report.identical = answers[small] == answers[large]
         report.facts["rows"] = {target: answer["rows"] for target, answer in answers[small].items()}

@@ -39,10 +39,11 @@ def main(kind: str, cores: int, memory_mb: int) -> None:
 
     def run(asked: dict[str, Any]) -> None:
         data, out = Path(asked["data"]), Path(asked["out"])
-        if asked["script"] == "tuned":
-            hand_tuned(spark, data, out)
-        else:
-            straight(spark, data, out, hint=asked.get("hint"))
+        for _ in range(asked["runs"]):
+            if asked["script"] == "tuned":
+                hand_tuned(spark, data, out)
+            else:
+                straight(spark, data, out, hint=asked.get("hint"))
 
     try:
         answer(run, settle=jvm.java.lang.System.gc)

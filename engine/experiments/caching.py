@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.errors import EnvironmentProblem, reaching
 from engine.experiments import bench
+from engine.experiments.bench import Contender
 from engine.experiments.contest import ENDING, SHIPPED, Contest, Entry, contest
 from engine.experiments.experiment import Cell, Claim, Options, Report, Table, Verdict, judged
 from engine.experiments.ssb import generate_ssb
@@ -65,7 +67,13 @@ class Runs:
 
     def measure(self, cases: Sequence[Case]) -> dict[Case, Found]:
         """All cases in turn, round after round; what they wrote must be the same. One that fails is left out."""
-        entries = [Entry(case.name, self._run(case), answer=f"{case.query} {case.scale:g}") for case in cases]
+        missing = {scale: self._data_problem(scale) for scale in dict.fromkeys(case.scale for case in cases)}
+        entries = []
+        for case in cases:
+            if reason := missing[case.scale]:
+                self.here.report.contenders.setdefault(case.name, Contender()).failed = reason
+            else:
+                entries.append(Entry(case.name, self._run(case), answer=f"{case.query} {case.scale:g}"))
         self.here.hold(entries, self.rounds)
         found = {}
         for case in cases:
@@ -74,14 +82,25 @@ class Runs:
                 found[case] = Found(contender.median, contender.figure("utilisation"))
         return found
 
+    def _data_problem(self, scale: float) -> str | None:
+        """Make the data of a scale. Where that cannot be, why: the figure goes on without the cases over it."""
+        self.here.options.say(f"SSB scale {scale:g}")
+        try:
+            with reaching(self._data(scale)):
+                generate_ssb(self._data(scale), scale)
+        except EnvironmentProblem as error:
+            self.here.options.say(f"no data at SSB scale {scale:g}: {error}")
+            return str(error)
+        return None
+
+    def _data(self, scale: float) -> Path:
+        return self.here.folder / f"ssb-{scale:g}"
+
     def _run(self, case: Case) -> Any:
-        data = self.here.folder / f"ssb-{case.scale:g}"
-        self.here.options.say(f"SSB scale {case.scale:g}")
-        generate_ssb(data, case.scale)
         file = SHIPPED / f"ssb_{case.query}{ENDING}"
         if case.threads:
             file = self._with_threads(file, case)
-        return self.here.workflow(file, {"data_folder": str(data)}, **case.way)
+        return self.here.workflow(file, {"data_folder": str(self._data(case.scale))}, **case.way)
 
     def _with_threads(self, file: Path, case: Case) -> Path:
         workflow = load(file).workflow
@@ -165,6 +184,7 @@ def against_ordinary(
                 claim, all(value > 1 for value in times.values()),
                 ", ".join(f"{query} {value:.1f} times as fast" for query, value in times.items())
                 + "; the ordinary tool is Papilio with a cache of its own for every component",
+                list(times.values()),
             ),
             out_of_reach(
                 "it outperforms Kettle", "Kettle cannot be installed here; separate caches, its way, stand in for it"

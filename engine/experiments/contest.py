@@ -15,12 +15,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 
 import workflows
-from engine.errors import BadInput
+from engine.errors import BadInput, EnvironmentProblem
 from engine.experiments.apart import Apart
 from engine.experiments.bench import Contender, Options, Report
 from engine.experiments.measure import watched
@@ -36,6 +36,14 @@ REASON_LETTERS = 300
 # Writes its targets below the folder it is given, and tells what else it measured. One that runs in a process of its
 # own tells its `seconds` and `peak_mb` itself: a start of Python is not what is compared, nor is our Spark's memory.
 Run = Callable[[Path], Mapping[str, float] | None]
+
+
+class Digest(NamedTuple):
+    """What is compared of a target: neither the order of its rows nor that of its columns counts."""
+
+    columns: tuple[str, ...]
+    rows: int
+    values: str
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,9 @@ class Contest:
         self.store = str(self.folder / "store.sqlite")
         self.report.facts |= {"cores": psutil.cpu_count() or 1, "rounds": self.options.rounds}
         self._apart: list[Apart] = []
+        self._asked: dict[str, list[str]] = {}  # answer → who was asked for it, also in an earlier `hold`
+        self._answers: dict[str, dict[str, Digest]] = {}  # contender → what it wrote in its last round
+        self._last = self._died_in = ""  # who ran last, and in whom Spark died
 
     # -- contenders
 
@@ -100,6 +111,8 @@ class Contest:
         master = SparkSettings(str(self.spark.sparkContext.master))
 
         def run(out: Path) -> dict[str, float]:
+            if self._died_in:
+                raise EnvironmentProblem("a run by Papilio needs it")
             bound = bind(
                 load(file),
                 catalogue(),
@@ -124,7 +137,13 @@ class Contest:
     def apart(self, module: str, *arguments: object, environment: Mapping[str, str] | None = None) -> Apart:
         """A module that answers from a process of its own, which ends with the contest."""
         log = self.folder / f"apart-{len(self._apart)}.log"
-        made = Apart(f"engine.experiments.{module}", [str(one) for one in arguments], log, environment)
+
+        def anew(reason: str) -> None:
+            note = f"{module} starts anew, its next round has a cold start in it: {reason}"
+            self.report.facts.setdefault("started anew", []).append(note)
+            self.options.say(note)
+
+        made = Apart(f"engine.experiments.{module}", [str(one) for one in arguments], log, environment, anew)
         self._apart.append(made)
         return made
 
@@ -148,7 +167,9 @@ class Contest:
         rounds = rounds or self.options.rounds
         for entry in entries:
             self.report.contenders.setdefault(entry.name, Contender())
-        answers: dict[str, dict[str, Any]] = {}
+            asked = self._asked.setdefault(entry.answer, [])
+            if entry.name not in asked:
+                asked.append(entry.name)
         for number in range(1 - warm_rounds, rounds + 1):
             for entry in _turned(entries, max(number, 0)):
                 contender = self.report.contenders[entry.name]
@@ -158,20 +179,22 @@ class Contest:
                 try:
                     found = self._one_round(entry, contender, counts=number > 0, last=number == rounds)
                 except Exception as error:
-                    contender.failed = f"{type(error).__name__}: {error}"[:REASON_LETTERS]
+                    contender.failed = self._reason(entry, error)
                     self.options.say(f"{entry.name} failed: {contender.failed}")
                     continue
                 if found is not None:
-                    answers.setdefault(entry.answer, {})[entry.name] = found
-        self._compare(answers)
+                    self._answers[entry.name] = found
+        self._compare()
 
-    def _one_round(self, entry: Entry, contender: Contender, *, counts: bool, last: bool) -> Any:
+    def _one_round(self, entry: Entry, contender: Contender, *, counts: bool, last: bool) -> dict[str, Digest] | None:
         out = self.folder / "targets"
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir()
         try:
             self._settle()
-            with watched() as watch:
+            for process in self._apart:
+                process.asked = False
+            with watched(self._others) as watch:
                 begun = time.monotonic()
                 figures = entry.run(out)
                 seconds = time.monotonic() - begun
@@ -185,27 +208,69 @@ class Contest:
                 contender.add(**found)
             return digests(out, self.spark) if last else None
         finally:
+            self._last = entry.name
             shutil.rmtree(out, ignore_errors=True)
+
+    def _reason(self, entry: Entry, error: Exception) -> str:
+        """Why a contender failed. One that takes Spark with it is named to those who miss Spark after it."""
+        text = f"{type(error).__name__}: {error}"
+        if not self._died_in and not alive(self.spark):
+            self._died_in = self.report.facts["Spark died in"] = entry.name
+            text = f"Spark died in it: {text}"
+        elif self._died_in:
+            text = f"Spark died in {self._died_in}: {text}"
+        return text[:REASON_LETTERS]
 
     def _settle(self) -> None:
         """What the one before left to be done is not the next one's to wait for."""
-        self.spark.catalog.clearCache()
-        jvm: Any = self.spark._jvm
-        jvm.java.lang.System.gc()
+        if not self._died_in:
+            try:
+                self.spark.catalog.clearCache()
+                jvm: Any = self.spark._jvm
+                jvm.java.lang.System.gc()
+            except Exception:
+                if alive(self.spark):
+                    raise
+                self._died_in = self.report.facts["Spark died in"] = self._last  # without a word of its own
+                self.options.say(f"Spark died in {self._died_in}; only those go on that do without")
         os.sync()
 
-    def _compare(self, answers: Mapping[str, Mapping[str, Any]]) -> None:
-        for found in answers.values():
-            named = [(name, found[name]) for name in self.report.contenders if name in found]
-            first_name, first = named[0]
-            for name, digest in named:
-                if digest == first:
-                    continue
-                differ = sorted(target for target in {*digest, *first} if digest.get(target) != first.get(target))
-                note = f"{name} and {first_name} differ in {', '.join(differ)}"
-                self.report.facts.setdefault("differences", []).append(note)
-            same = all(digest == first for digest in found.values())
-            self.report.identical = same and self.report.identical is not False
+    def _others(self) -> set[int]:
+        """The processes that wait while another contender is measured: what they hold is not its memory."""
+        return {process.pid for process in self._apart if not process.asked and process.pid is not None}
+
+    def _compare(self) -> None:
+        """Judge whether all who were asked for the same targets wrote the same; name those who could not be compared.
+
+        One that was asked alone, or that nobody else is left to be compared with, says nothing about sameness.
+        """
+        verdicts: list[bool] = []
+        differences: list[str] = []
+        alone: list[str] = []
+        failed: list[str] = []
+        for asked in self._asked.values():
+            wrote = {name: self._answers[name] for name in asked if name in self._answers}
+            failed += [name for name in asked if name not in wrote]
+            if not any(wrote.values()):
+                continue  # what was measured has no targets
+            if len(wrote) < 2:
+                alone += wrote
+                continue
+            first_name, first = next(iter(wrote.items()))
+            notes = [f"{name} and {first_name} differ in {_differing(one, first)}" for name, one in wrote.items()
+                     if one != first]  # fmt: skip
+            differences += notes
+            verdicts.append(not notes)
+        self.report.identical = all(verdicts) if verdicts else None
+        left_out = [f"{name}, which failed" for name in failed]
+        if verdicts:
+            left_out += [f"{name}, whose targets nobody else wrote" for name in alone]
+        elif alone:
+            left_out.append("all others: no two wrote the same targets")
+        for name, notes in (("differences", differences), ("not compared", left_out)):
+            self.report.facts.pop(name, None)
+            if notes:
+                self.report.facts[name] = notes
 
     # -- figures
 
@@ -222,6 +287,17 @@ class Contest:
         """Claim that one contender takes at most so many times as long as another."""
         ratio = self.compare(slower, faster)
         self.report.claim(text, ratio is not None and ratio <= times, _said(ratio, slower, faster))
+
+
+def _differing(one: Mapping[str, Digest], other: Mapping[str, Digest]) -> str:
+    """The targets in which two differ, and whether it is in the names of their columns already."""
+    found = []
+    for target in sorted({*one, *other}):
+        mine, others = one.get(target), other.get(target)
+        if mine != others:
+            columns = mine is not None and others is not None and mine.columns != others.columns
+            found.append(f"the columns of {target}" if columns else target)
+    return ", ".join(found)
 
 
 def _said(ratio: float | None, slower: str, faster: str) -> str:
@@ -258,9 +334,18 @@ def _names_given_back(spark: SparkSession) -> Iterator[None]:
     try:
         yield
     finally:
-        for table in spark.catalog.listTables():
+        for table in spark.catalog.listTables() if alive(spark) else ():
             if table.isTemporary and table.name not in before:
                 spark.catalog.dropTempView(table.name)
+
+
+def alive(spark: SparkSession) -> bool:
+    """Whether the session's JVM answers and its context has not been stopped."""
+    context: Any = spark.sparkContext
+    try:
+        return not context._jsc.sc().isStopped()
+    except Exception:
+        return False
 
 
 def _spark_log(folder: Path) -> Path:
@@ -285,7 +370,7 @@ def importable(*modules: str) -> str | None:
 # ---------------------------------------------------------------- what was written
 
 
-def digests(out: Path, spark: SparkSession | None = None) -> dict[str, tuple[int, str]]:
+def digests(out: Path, spark: SparkSession | None = None) -> dict[str, Digest]:
     """The rows of every target below a folder and a hash of their values that does not mind their order.
 
     DuckDB reads them, which had no part in writing them; where it is not installed, Spark does.
@@ -298,15 +383,16 @@ def digests(out: Path, spark: SparkSession | None = None) -> dict[str, tuple[int
     return {target.stem: _spark_digest(target, spark) for target in targets}
 
 
-def _duckdb_digest(target: Path) -> tuple[int, str]:
+def _duckdb_digest(target: Path) -> Digest:
     import duckdb
 
     with duckdb.connect() as connection:
         table = connection.sql(_duckdb_reader(target))
-        columns = ", ".join(f'CAST("{name}" AS VARCHAR)' for name in sorted(table.columns))
+        names = tuple(sorted(table.columns))
+        columns = ", ".join(f'CAST("{name}" AS VARCHAR)' for name in names)
         query = f"SELECT count(*), coalesce(sum(hash({columns})::HUGEINT), 0) FROM ({_duckdb_reader(target)})"
         rows, total = connection.execute(query).fetchall()[0]
-    return rows, str(total)
+    return Digest(names, rows, str(total))
 
 
 def _duckdb_reader(target: Path) -> str:
@@ -316,13 +402,14 @@ def _duckdb_reader(target: Path) -> str:
     return f"SELECT * FROM read_parquet('{target}/*.parquet' )" if target.is_dir() else f"SELECT * FROM '{target}'"
 
 
-def _spark_digest(target: Path, spark: SparkSession) -> tuple[int, str]:
+def _spark_digest(target: Path, spark: SparkSession) -> Digest:
     from pyspark.sql import functions as F
 
     if target.suffix == ".csv":
         frame = spark.read.option("header", True).csv(str(target))
     else:
         frame = spark.read.parquet(str(target))
-    values = F.xxhash64(*[F.col(f"`{name}`").cast("string") for name in sorted(frame.columns)])
+    names = tuple(sorted(frame.columns))
+    values = F.xxhash64(*[F.col(f"`{name}`").cast("string") for name in names])
     rows, total = frame.agg(F.count(F.lit(1)), F.sum(values.cast("decimal(38,0)"))).collect()[0]
-    return rows, str(total or 0)
+    return Digest(names, rows, str(total or 0))

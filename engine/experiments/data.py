@@ -20,9 +20,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.errors import BadInput, EnvironmentProblem
 from engine.experiments.dirt import Dirt, make_dirty
+
+if TYPE_CHECKING:
+    from engine.model.binding import Bound
 
 #: The benchmarks whose data sets there are, as people call them.
 TITLES = {"tpch": "TPC-H", "ssb": "SSB"}
@@ -35,6 +39,9 @@ TPCH_BYTES_AT_SCALE_1 = {"parquet": 330_000_000, "tbl": 1_080_000_000, "csv": 1_
 #: Ten suppliers. Below 0.01 the specification's own formula (4.2.3) gives some parts the same supplier twice,
 #: so that the key of partsupp repeats; from 0.01 on all keys are unique.
 TPCH_SMALLEST_SCALE = 0.001
+TPCH_UNIQUE_SCALE = 0.01
+
+FIRST_SCALE = 0.01  # to try a workflow with
 
 CLEAN = Dirt()
 
@@ -249,6 +256,23 @@ def _remove_abandoned(folder: Path) -> None:
         pid = left.name.removeprefix(f".{folder.name}.").split(".")[0]
         if pid.isdigit() and not psutil.pid_exists(int(pid)):
             shutil.rmtree(left, ignore_errors=True)
+
+
+def how_to_make(bound: Bound, said: str) -> str | None:
+    """The command that makes the data of a shipped workflow, where a message says that something in it is missing.
+
+    A shipped workflow has its data in a parameter `data_folder`, whose default is a folder named as the data are.
+    """
+    parameter = bound.workflow.parameters.get("data_folder")
+    name = Path(str(parameter.default)).name if parameter is not None else ""
+    kind = next((kind for kind in TITLES if name == kind or name.endswith(f"_{kind}")), None)
+    if kind is None:
+        return None
+    base = bound.file.parent if bound.file is not None else Path.cwd()
+    folder = (base / str(bound.values.get("data_folder", ""))).resolve()
+    if folder.exists() or str(folder) not in said:
+        return None
+    return f"`papilio data {kind} --scale {FIRST_SCALE:g} --to {folder}` makes it"
 
 
 def check_room(folder: Path, expected: int) -> None:

@@ -2,7 +2,7 @@
 
 TPC-H is clean, and cleansing clean data shows nothing. Every kind of dirt hits each row of a table with its own chance,
 so the shares are the selectivities of what a workflow checks for. `region` and `nation` stay clean, and so do primary
-keys, by which a row can still be told.
+keys, by which a row can still be told; only the supplier of an offer, half of its key, can be one that is not there.
 """
 
 from __future__ import annotations

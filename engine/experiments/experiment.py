@@ -7,7 +7,7 @@ what it found is tables, charts and claims, which the command line prints and wr
 from __future__ import annotations
 
 import csv
-import json
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.drawing import can_draw, write_picture
+from engine.errors import reaching
 from engine.experiments import named
+from engine.experiments.finite import as_json, finite
 from engine.experiments.svg import Chart, draw
 
 Cell = str | int | float | None
@@ -60,8 +62,10 @@ class Claim:
     figures: str  # what was found, in figures; of what cannot be found out here, why not
 
 
-def judged(text: str, holds: bool, figures: str) -> Claim:
-    """A claim that can be tested here."""
+def judged(text: str, holds: bool, figures: str, of: Sequence[float] = ()) -> Claim:
+    """A claim that can be tested here. Where one of the numbers that it is judged by is none, it was not."""
+    if not all(map(math.isfinite, of)):
+        return Claim(text, Verdict.NOT_REPRODUCED, "not measured")
     return Claim(text, Verdict.REPRODUCED if holds else Verdict.NOT_REPRODUCED, figures)
 
 
@@ -84,7 +88,8 @@ class Report:
         return {
             "title": self.title,
             "tables": {
-                table.name: [dict(zip(table.headings, row, strict=True)) for row in table.rows] for table in self.tables
+                table.name: [dict(zip(table.headings, finite(row), strict=True)) for row in table.rows]
+                for table in self.tables
             },
             "claims": [
                 {"claim": claim.text, "verdict": claim.verdict.value, "figures": claim.figures} for claim in self.claims
@@ -96,6 +101,10 @@ class Report:
 
         Pictures are SVG, and PNG beside it where resvg, which paints them, is installed.
         """
+        with reaching(folder):
+            return self._write(folder)
+
+    def _write(self, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         written = []
         for table in self.tables:
@@ -103,7 +112,7 @@ class Report:
             with file.open("w", encoding="utf-8", newline="") as out:
                 writer = csv.writer(out, lineterminator="\n")
                 writer.writerow(table.headings)
-                writer.writerows(table.rows)
+                writer.writerows(map(finite, table.rows))
             written.append(file)
         for chart in self.charts:
             svg = draw(chart)
@@ -112,7 +121,7 @@ class Report:
                 write_picture(svg, file)
                 written.append(file)
         file = folder / "report.json"
-        file.write_text(json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        file.write_text(as_json(self.as_dict(), 2), encoding="utf-8")
         return [*written, file]
 
 

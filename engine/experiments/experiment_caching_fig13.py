@@ -36,7 +36,7 @@ def experiment(options: Options) -> Report:
                   {f"{cores} cores": usage}, list(degrees))
         ],
         [
-            judged("the usage grows with the number of pipelines", best > 0 and usage[1] > usage[0], several),
+            judged("the usage grows with the number of pipelines", best > 0 and usage[1] > usage[0], several, usage),
             out_of_reach("with 4, 6 and 8 cores the usage grows up to that many pipelines", more_cores(cores)),
             *problems,
         ],

@@ -37,9 +37,10 @@ def experiment(options: Options) -> Report:
                   {f"{cores} cores": gains}, list(threads))
         ],
         [
-            judged("the speed-up grows at the beginning", max(gains[1:]) > 1.05, several),
+            judged("the speed-up grows at the beginning", max(gains[1:]) > 1.05, several, gains),
             judged(
-                "too many threads make it slower again", gains[-1] < max(gains), f"best with {threads[best]}; {several}"
+                "too many threads make it slower again", gains[-1] < max(gains),
+                f"best with {threads[best]}; {several}", gains,
             ),
             out_of_reach("more cores give a better speed-up", more_cores(cores)),
             out_of_reach(

@@ -41,18 +41,21 @@ def experiment(options: Options) -> Report:
             )
         ],
         [
-            judged("shared caches are faster than separate ones", saved > 0, f"{saved:.0%} at scale {last:g}"),
+            judged("shared caches are faster than separate ones", saved > 0, f"{saved:.0%} at scale {last:g}", [saved]),
             judged(
                 "shared caches save about 10 %", SAVED / 2 <= saved <= 2 * SAVED,
                 f"{saved:.0%}: a copy between two components is a file and a Spark job here, not a move in memory",
+                [saved],
             ),
             judged(
                 f"with pipelines it is {SEPARATE_TIMES} times as fast as with separate caches",
                 separate / piped >= SEPARATE_TIMES, f"{separate / piped:.1f} times, on {cores} cores",
+                [separate, piped],
             ),
             judged(
                 f"and {SHARED_TIMES} times as fast as with shared caches in sequence", shared / piped >= SHARED_TIMES,
                 f"{shared / piped:.2f} times, on {cores} cores: Spark works on a single split with all of them already",
+                [shared, piped],
             ),
             *problems,
         ],

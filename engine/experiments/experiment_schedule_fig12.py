@@ -64,6 +64,7 @@ def experiment(options: Options) -> Report:
     ]
     operators, subflows = statistics.mean(each[2] for each in like), statistics.mean(each[3] for each in like)
     uneven = statistics.mean(each[2] for each in unlike), statistics.mean(each[3] for each in unlike)
+    most = {kind: max(saved[kind, size] for size in sizes) for kind in KINDS}
     grows = all(saved[kind, sizes[-1]] >= saved[kind, sizes[0]] for kind in KINDS)
     return Report(
         "Scheduling, figure 12: the mixed policy (simulated, two cores)",
@@ -78,10 +79,10 @@ def experiment(options: Options) -> Report:
         charts,
         [
             judged(
-                "the savings go up to 40 % of the time",
-                max(saved.values()) >= 0.4,
-                f"up to {100 * max(saved.values()):.0f} %: two cores share the work, and with staging in between "
-                "there are fewer turns to wake up for",
+                "in all cases the savings go up to 40 % of the time",
+                min(most.values()) >= 0.4,
+                f"up to {', '.join(f'{100 * value:.0f} % ({kind})' for kind, value in most.items())}: two cores share "
+                "the work, and with staging in between there are fewer turns to wake up for",
             ),
             judged(
                 "the savings grow with the data",

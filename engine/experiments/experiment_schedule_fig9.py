@@ -44,9 +44,10 @@ def experiment(options: Options) -> Report:
                 "turns, and RR's idle calls only lengthen the run, by less than 1 %: the same packs over a longer time",
             ),
             judged(
-                "MM's average memory is between 1/2 and 1/10 of the others'",
-                max(shares) <= 0.5,
-                f"between {min(shares):.2f} and {max(shares):.2f} of it",
+                "MM's average memory ranges between 1/2 and 1/10 of the others'",
+                max(shares) <= 0.5 and min(shares) <= 0.1,
+                f"between {max(shares):.2f} and {min(shares):.2f} of it; in {sum(one < 0.1 for one in shares)} of "
+                f"{len(shares)} comparisons less than 1/10, which is more saved than the paper says",
             ),
             judged(
                 "workflows with a right wing or many memory-intensive activities need more than others",

@@ -29,8 +29,9 @@ QUICK_EVENTS, QUICK_SEEDS = 48_000, 2
 
 # What the paper's own experiments ran with, but for what a figure varies.
 PLAIN = Settings(
-    "max-benefit", "one", TRACKS, aggressive=False, all_tracks=False, k=1.0, inheritance=Inheritance.NONE, chop=None
-)
+    "max-benefit", "one", TRACKS, aggressive=False, all_tracks=False, k=1.0, inheritance=Inheritance.NONE, chop=None,
+    chop_by_cost=False,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from engine.errors import reaching
+from engine.experiments.finite import as_json
+
 KINDS = ("bench", "experiment")
 KEPT = Path("resources/results")  # beside the code whose figures they are, so that the next one adds to them
 
@@ -88,11 +91,17 @@ def clock(kept: Kept) -> Iterator[Kept]:
 
 def keep(kept: Kept, folder: Path) -> Path:
     """Write a result down, in place of the last one of its name."""
-    folder.mkdir(parents=True, exist_ok=True)
     file = folder / kept.file
     unfinished = file.with_suffix(".new")
-    unfinished.write_text(json.dumps(vars(kept), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    unfinished.replace(file)
+    text = as_json(vars(kept), 1)
+    with reaching(file):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            unfinished.write_text(text, encoding="utf-8")
+            unfinished.replace(file)
+        except OSError:
+            unfinished.unlink(missing_ok=True)
+            raise
     return file
 
 

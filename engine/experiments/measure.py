@@ -7,7 +7,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,15 +63,25 @@ def measure(
 class Watch(threading.Thread):
     """Samples the resident memory and the processor time of a process and all its descendants."""
 
-    def __init__(self, pid: int | None = None, progress: Callable[[float, float], None] | None = None) -> None:
-        """No process given is this one. `progress` hears the seconds and the memory from time to time."""
+    def __init__(
+        self,
+        pid: int | None = None,
+        progress: Callable[[float, float], None] | None = None,
+        without: Callable[[], Collection[int]] = tuple,
+    ) -> None:
+        """No process given is this one. `progress` hears the seconds and the memory from time to time.
+
+        `without` names processes that do not count at the moment, nor does what they started.
+        """
         super().__init__(daemon=True)
         self.pid = pid or os.getpid()
         self.progress = progress
+        self.without = without
         self.mb = 0.0
         self._resident_mb = 0.0  # when the pages were last counted
         self._done = threading.Event()
-        self._processor: dict[int, list[float]] = {}  # process → its processor time, first and last seen
+        self._processor_last: dict[int, float] = {}  # process → its processor time when it was last seen
+        self.processor_seconds = 0.0  # that were spent while it was watched
 
     def run(self) -> None:
         try:
@@ -91,21 +101,22 @@ class Watch(threading.Thread):
         self._done.set()
         self.join()
 
-    @property
-    def processor_seconds(self) -> float:
-        """Processor time that was spent while it was watched."""
-        return sum(last - first for first, last in self._processor.values())
-
     def _sample(self, root: psutil.Process) -> float:
         """The memory in use now, in MB, shared pages counted for each; the peak is kept with them counted once."""
         total = 0
-        found = [root, *root.children(recursive=True)]
-        for process in found:
+        found, left_out = [], set(self.without())
+        for process in [root, *root.children(recursive=True)]:  # who started a process comes before it
             with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-                total += process.memory_info().rss
                 times = process.cpu_times()
                 spent = times.user + times.system
-                self._processor.setdefault(process.pid, [spent, spent])[1] = spent
+                more = spent - self._processor_last.get(process.pid, spent)
+                self._processor_last[process.pid] = spent
+                if process.pid in left_out or (left_out and process.ppid() in left_out):
+                    left_out.add(process.pid)
+                    continue
+                found.append(process)
+                total += process.memory_info().rss
+                self.processor_seconds += more
         resident_mb = total / 2**20
         if not self.mb or resident_mb > self._resident_mb + GROWTH_MB:
             self._resident_mb = resident_mb
@@ -114,9 +125,9 @@ class Watch(threading.Thread):
 
 
 @contextlib.contextmanager
-def watched() -> Iterator[Watch]:
-    """This process and all it started, watched while this lasts."""
-    watch = Watch()
+def watched(without: Callable[[], Collection[int]] = tuple) -> Iterator[Watch]:
+    """This process and all it started, but for processes that do not count, watched while this lasts."""
+    watch = Watch(without=without)
     watch.start()
     try:
         yield watch

@@ -157,10 +157,14 @@ def page_text(results: Mapping[tuple[str, str], Kept], links: Mapping[tuple[str,
     lines = [
         "# Results", "",
         "The latest figures of `papilio bench` and `papilio experiment`, written by `papilio results`; nothing on this",
-        "page is written by hand. Each was taken on the machine and under the load that stand beside it. Contenders of",
-        "one benchmark ran in one process, in turn, so ratios hold where seconds do not; a ratio within the spread of",
-        "the rounds says nothing. A claim that does not hold is here as well.", "",
+        "page is written by hand. Each was taken on the machine and under the load that stand beside it. Contenders",
+        "of one benchmark took turns on one machine, so ratios hold where seconds do not; a ratio within the spread of",
+        "the rounds says nothing. They share a process and a Spark session, except those that cannot or would not: a",
+        "script with a session of its own, Sail, other ETL tools and whole commands ran in processes of their own,",
+        "whose start counts only where the command is what is compared. A claim that does not hold is here as well.",
+        "",
         *_machine_lines(list(results.values())), "",
+        *_never_lines(results),
         "## Claims", "", *_claim_lines(results), "",
     ]  # fmt: skip
     for kind, heading in (("bench", "## Benchmarks"), ("experiment", "## The papers' figures")):
@@ -188,6 +192,16 @@ def _machine_lines(results: Sequence[Kept]) -> list[str]:
             f"Not quiet: when these began, others had kept at least {QUIET_LOAD:g} of a core busy for a minute: "
             f"{', '.join(sorted(busy))}."
         ]
+    return lines
+
+
+def _never_lines(results: Mapping[tuple[str, str], Kept]) -> list[str]:
+    """What has no figures on this page, so that nobody takes what is missing for what is not there."""
+    lines = []
+    for kind in KINDS:
+        missing = [name for name in named.names(kind) if (kind, name) not in results]
+        if missing:
+            lines += [f"Never run here: {kind} {', '.join(missing)}.", ""]
     return lines
 
 
@@ -236,10 +250,47 @@ def _bench_lines(kept: Kept) -> list[str]:
         lines += [*_table(("ratio", "times"), [(key, f"{value:.2f}") for key, value in report["ratios"].items()]), ""]
     facts = dict(report.get("facts", {}))
     if report.get("identical") is not None:
-        facts["targets of all contenders are the same"] = "yes" if report["identical"] else "**no**"
-    if facts:
-        lines += [*_table(("fact", ""), [(key, str(value)) for key, value in facts.items()]), ""]
+        which = "targets that were compared" if "not compared" in facts else "targets of all contenders"
+        facts[f"{which} are the same"] = "yes" if report["identical"] else "**no**"
+    return [*lines, *_fact_lines(facts)]
+
+
+def _fact_lines(facts: Mapping[str, Any]) -> list[str]:
+    """Facts in one table, and one of its own for each that has parts."""
+    lines: list[str] = []
+    plain = [(key, _cell(value)) for key, value in facts.items() if not isinstance(value, Mapping)]
+    if plain:
+        lines += [*_table(("fact", ""), plain), ""]
+    for key, value in facts.items():
+        if isinstance(value, Mapping):
+            lines += [f"{key[:1].upper()}{key[1:]}:", "", *_parts_table(value), ""]
     return lines
+
+
+def _parts_table(parts: Mapping[str, Any]) -> list[str]:
+    """A row for each part; parts with the same names in each have a column for each name."""
+    rows: dict[tuple[str, ...], Any] = {(name,): value for name, value in parts.items()}
+    while rows and all(isinstance(value, Mapping) and any(isinstance(one, Mapping) for one in value.values())
+                       for value in rows.values()):  # fmt: skip
+        rows = {(*at, name): one for at, value in rows.items() for name, one in value.items()}
+    depth = max(map(len, rows), default=1)
+    columns = list(dict.fromkeys(name for one in rows.values() if isinstance(one, Mapping) for name in one))
+    if not columns:
+        return _table(("of", *[""] * depth), [(*at, _cell(value)) for at, value in rows.items()])
+    return _table(
+        ("of", *[""] * (depth - 1), *columns),
+        [(*at, *(_cell(value[name]) if name in value else "" for name in columns))
+         if isinstance(value, Mapping) else (*at, _cell(value)) for at, value in rows.items()],
+    )  # fmt: skip
+
+
+def _cell(value: Any) -> str:
+    """A fact in a cell, also one with parts inside parts."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_cell(one)}" for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_cell, value)) or "none"
+    return _number(value)
 
 
 def _experiment_lines(kept: Kept) -> list[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -19,7 +21,8 @@ from engine.experiments import bench_commands, bench_overhead
 from engine.experiments.apart import Apart
 from engine.experiments.bench import Contender, Options, Report, find, names
 from engine.experiments.contest import Contest, Entry, digests
-from engine.experiments.measure import watched
+from engine.experiments.data import TPCH_UNIQUE_SCALE, generate_tpch
+from engine.experiments.measure import Watch
 from engine.spark.jobs import JobsTold
 from engine.spark.pack_run import PackRun
 from tests.end_to_end.helpers import papilio_here
@@ -57,18 +60,36 @@ def test_the_command_lists_every_benchmark():
     assert all(find(name).__doc__ for name in names())
 
 
+def test_no_benchmark_states_a_claim_without_its_figures():
+    for name in names():
+        source = Path(sys.modules[find(name).__module__].__file__).read_text()
+        assert not re.search(r"\.claims(\[[^\]]*\])? = ", source), f"bench {name}: `report.claim` takes the figures too"
+    report = find("planner")(Options(rounds=1))
+    assert report.claims.keys() == report.evidence.keys()
+    assert all(re.search(r"\d", text) for text in report.evidence.values())
+
+
 @pytest.mark.parametrize(
-    ("holds", "identical", "code"), [(True, True, 0), (True, None, 0), (False, True, 1), (True, False, 1)]
+    ("holds", "identical", "failed", "code"),
+    [
+        (True, True, None, 0),
+        (True, None, None, 0),
+        (False, True, None, 1),
+        (True, False, None, 1),
+        (True, True, "x", 1),
+    ],
 )
-def test_strict_ends_with_1_where_a_claim_does_not_hold_or_targets_differ(
-    holds, identical, code, tmp_path, monkeypatch
+def test_strict_ends_with_1_where_a_claim_does_not_hold_targets_differ_or_a_contender_fails(
+    holds, identical, failed, code, tmp_path, monkeypatch
 ):
     from engine.experiments import bench
 
-    report = Report({"a": Contender([1.0])}, identical=identical)
+    report = Report({"a": Contender([1.0]), "b": Contender(failed=failed)}, identical=identical)
     report.claim("it is quick", holds, "1.0 s")
+    report.facts["Bonobo"] = "skipped: it cannot be imported"
     monkeypatch.setattr(bench, "find", lambda name: lambda options: report)
     monkeypatch.setattr(bench, "usual_rounds", lambda name: 1)
+    monkeypatch.chdir(tmp_path)
     assert papilio_here("bench", "made-up", "--strict", home=tmp_path).returncode == code
     done = papilio_here("bench", "made-up", home=tmp_path)
     assert done.returncode == 0
@@ -87,53 +108,206 @@ def entry(name, write, answer="", once=False):
 
 
 def rows(*values):
+    return columns(a=list(values))
+
+
+def columns(**values):
     def write(out: Path) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
         (out / "target").mkdir()
-        parquet.write_table(pa.table({"a": list(values)}), out / "target" / "part.parquet")
+        parquet.write_table(pa.table(values), out / "target" / "part.parquet")
 
     return write
 
 
-def test_a_contender_that_fails_is_said_and_the_rest_goes_on(folder, spark):
+class Stub:
+    """As much of Spark as a contest itself uses, and that can die."""
+
+    def __init__(self):
+        self.dead = False
+        gone = SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=self.answer))
+        self.sparkContext = SimpleNamespace(master="local[1]", _jsc=gone)
+        self.catalog = SimpleNamespace(clearCache=self.answer)
+        self._jvm = SimpleNamespace(java=SimpleNamespace(lang=SimpleNamespace(System=SimpleNamespace(gc=self.answer))))
+
+    def answer(self):
+        if self.dead:
+            raise ConnectionRefusedError("nobody listens")
+        return False
+
+
+def contest_of(folder, rounds=1) -> Contest:
+    spark = Stub()
+    return Contest(Options(rounds=rounds, folder=folder, spark=spark), spark)
+
+
+def test_a_contender_that_fails_is_said_and_the_rest_goes_on(tmp_path):
     def fail(out):
         raise OSError("no room left on the disk")
 
-    contest = Contest(Options(rounds=2, folder=folder, spark=spark), spark)
+    contest = contest_of(tmp_path, rounds=2)
     contest.hold([entry("good", rows(1, 2)), entry("bad", fail), entry("also good", rows(2, 1))])
     found = contest.report.contenders
     assert found["bad"].failed == "OSError: no room left on the disk"
     assert found["bad"].seconds == []
     assert [len(found[name].seconds) for name in ("good", "also good")] == [2, 2], "the warm-up does not count"
     assert contest.report.identical is True, "the order of rows does not matter"
+    assert contest.report.facts["not compared"] == ["bad, which failed"]
     assert contest.compare("bad", "good") is None
     contest.at_least("bad is slower", "bad", "good", 1.0)
     assert contest.report.claims == {"bad is slower": False}
     assert contest.report.evidence == {"bad is slower": "not measured"}
 
 
-def test_rounds_that_only_warm_java_up_do_not_count(folder, spark):
+def test_rounds_that_only_warm_java_up_do_not_count(tmp_path):
     ran = []
-    contest = Contest(Options(rounds=2, folder=folder, spark=spark), spark)
+    contest = contest_of(tmp_path, rounds=2)
     contest.hold([entry(name, lambda out, name=name: ran.append(name)) for name in "ab"], warm_rounds=3)
     assert ran == ["a", "b"] * 3 + ["b", "a"] + ["a", "b"]
     assert [len(contest.report.contenders[name].seconds) for name in "ab"] == [2, 2]
 
 
-def test_one_that_takes_long_runs_in_the_last_round_alone_and_its_targets_are_compared(folder, spark):
-    contest = Contest(Options(rounds=3, folder=folder, spark=spark), spark)
+def test_one_that_takes_long_runs_in_the_last_round_alone_and_its_targets_are_compared(tmp_path):
+    contest = contest_of(tmp_path, rounds=3)
     contest.hold([entry("often", rows(1, 2)), entry("slow", rows(1, 3), once=True)])
     assert [len(contest.report.contenders[name].seconds) for name in ("often", "slow")] == [3, 1]
     assert contest.report.facts["differences"] == ["slow and often differ in target"]
 
 
-def test_contenders_with_other_rows_are_named(folder, spark):
-    contest = Contest(Options(rounds=1, folder=folder, spark=spark), spark)
+def test_contenders_with_other_rows_are_named(tmp_path):
+    contest = contest_of(tmp_path, rounds=1)
     contest.hold([entry("one", rows(1, 2)), entry("other", rows(1, 3)), entry("apart", rows(5), answer="other")])
     assert contest.report.identical is False
     assert contest.report.facts["differences"] == ["other and one differ in target"]
+
+
+def test_one_that_fails_in_the_last_round_is_named_as_not_compared(tmp_path):
+    again = []
+
+    def fails_at_last(out):
+        again.append(out)
+        if len(again) == 3:
+            raise OSError("no room left on the disk")
+        rows(7)(out)
+
+    contest = contest_of(tmp_path, rounds=2)
+    contest.hold([entry("one", rows(1)), entry("late", fails_at_last), entry("other", rows(1))])
+    assert contest.report.contenders["late"].seconds
+    assert contest.report.identical is True
+    assert contest.report.facts["not compared"] == ["late, which failed"]
+
+
+def test_one_answer_alone_is_no_sameness(tmp_path):
+    contest = contest_of(tmp_path)
+    contest.hold([entry("one", rows(1), answer="1"), entry("two", rows(2), answer="2")])
+    assert contest.report.identical is None
+    assert contest.report.facts["not compared"] == ["all others: no two wrote the same targets"]
+    contest.hold([entry("also one", rows(1), answer="1")])
+    assert contest.report.identical is True
+    assert contest.report.facts["not compared"] == ["two, whose targets nobody else wrote"]
+
+
+def test_contenders_of_two_turns_are_compared_with_each_other(tmp_path):
+    contest = contest_of(tmp_path)
+    contest.hold([entry("one", rows(1, 2)), entry("same", rows(2, 1))])
+    assert contest.report.identical is True
+    contest.hold([entry("later", rows(1, 3)), entry("last", rows(1, 3))])
+    assert contest.report.identical is False
+    assert contest.report.facts["differences"] == [
+        "later and one differ in target", "last and one differ in target",
+    ]  # fmt: skip
+
+
+def test_one_that_writes_nothing_differs_and_where_nobody_does_nothing_is_the_same(tmp_path):
+    contest = contest_of(tmp_path)
+    contest.hold([entry(name, lambda out: None, answer="none") for name in ("idle", "also idle")])
+    assert contest.report.identical is None
+    contest.hold([entry("writes", rows(1)), entry("forgets", lambda out: None)])
+    assert contest.report.facts["differences"] == ["forgets and writes differ in target"]
+
+
+def test_names_of_columns_count_and_their_order_does_not(tmp_path):
+    contest = contest_of(tmp_path)
+    contest.hold([entry("one", columns(a=[1], b=[2])), entry("turned", columns(b=[2], a=[1]))])
+    assert contest.report.identical is True
+    contest.hold([entry("renamed", columns(a=[1], c=[2])), entry("swapped", columns(a=[2], b=[1]))])
+    assert contest.report.facts["differences"] == [
+        "renamed and one differ in the columns of target", "swapped and one differ in target",
+    ]  # fmt: skip
+
+
+def test_where_spark_dies_those_go_on_that_do_without(tmp_path):
+    contest = contest_of(tmp_path, rounds=2)
+
+    def kills(out):
+        contest.spark.dead = True
+        raise ConnectionError("the answer is empty")
+
+    file = tmp_path / "any.butterfly.yaml"
+    needs = Entry("papilio", contest.workflow(file, {}))
+    contest.hold([entry("killer", kills), needs, entry("script", lambda out: contest.spark.catalog.clearCache()),
+                  entry("DuckDB", rows(1)), entry("Polars", rows(1))])  # fmt: skip
+    failed = {name: one.failed for name, one in contest.report.contenders.items()}
+    assert failed == {
+        "killer": "Spark died in it: ConnectionError: the answer is empty",
+        "papilio": "Spark died in killer: EnvironmentProblem: a run by Papilio needs it",
+        "script": "Spark died in killer: ConnectionRefusedError: nobody listens",
+        "DuckDB": None, "Polars": None,
+    }  # fmt: skip
+    assert len(contest.report.contenders["DuckDB"].seconds) == 2
+    assert contest.report.identical is True
+
+
+def test_one_that_leaves_spark_dead_without_a_word_is_named_by_those_who_miss_it(tmp_path):
+    contest = contest_of(tmp_path)
+
+    def quiet_killer(out):
+        contest.spark.dead = True
+        rows(1)(out)
+
+    contest.hold([entry("killer", quiet_killer), entry("script", lambda out: contest.spark.catalog.clearCache()),
+                  entry("DuckDB", rows(1))])  # fmt: skip
+    found = contest.report.contenders
+    assert found["script"].failed == "Spark died in killer: ConnectionRefusedError: nobody listens"
+    assert found["DuckDB"].seconds
+    assert contest.report.facts["Spark died in"] == "killer"
+
+
+KILLS_SPARK = """
+import json, os, signal, sys
+from pathlib import Path
+from engine.experiments.bench import Options
+from engine.experiments.contest import Entry, contest
+from engine.experiments.data import generate_tpch
+
+folder = Path(sys.argv[1])
+generate_tpch(folder / "tpch", 0.001, tables=("partsupp", "supplier"))
+def kill(out):
+    os.kill(here.spark._jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)
+    here.spark.range(3).count()
+def write(out):
+    (out / "target.csv").write_text("a\\n1\\n")
+with contest(Options(1, folder=folder)) as here:
+    papilio = here.papilio("fig1", folder / "tpch")
+    two, killer, one = Entry("two", write), Entry("killer", kill), Entry("one", write)
+    here.hold([two, killer, Entry("papilio", papilio), one], warm_rounds=0)  # the second begins
+print(json.dumps(here.report.as_dict()))
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_jvm_ends_neither_the_contest_nor_its_report(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", KILLS_SPARK, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report["contenders"]["killer"]["failed"].startswith("Spark died in it: ")
+    assert report["contenders"]["papilio"]["failed"].startswith("Spark died in killer: ")
+    assert report["contenders"]["one"]["seconds"]
+    assert report["identical"] is True
 
 
 def test_the_digest_tells_a_doubled_row_from_a_lost_one(tmp_path, spark):
@@ -158,7 +332,7 @@ def test_without_duckdb_spark_computes_the_digests(tmp_path, spark, monkeypatch)
         rows(*values)(out)
         found.append(digests(out, spark)["target"])
     assert found[0] == found[1] != found[2]
-    assert found[0][0] == 3
+    assert found[0].rows == 3
 
 
 def test_the_spread_and_the_other_figures_stand_beside_the_median():
@@ -168,12 +342,14 @@ def test_the_spread_and_the_other_figures_stand_beside_the_median():
 
 def test_processor_time_and_memory_of_child_processes_count():
     burn = "import time; kept = bytearray(200 << 20); begun = time.process_time()\nwhile time.process_time() < begun + 0.5: pass"
-    with watched() as alone:
-        time.sleep(0.2)
-    with watched() as watch:
-        subprocess.run([sys.executable, "-c", burn], check=True)
+    parent = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)"
+    with subprocess.Popen([sys.executable, "-c", parent, burn]) as process:
+        watch = Watch(process.pid)
+        watch.start()
+        assert process.wait() == 0
+        watch.stop()
     assert 0.2 < watch.processor_seconds < 5
-    assert watch.mb - alone.mb > 150
+    assert 200 < watch.mb < 400
 
 
 # ---------------------------------------------------------------- the benchmarks
@@ -184,9 +360,23 @@ def test_butterfly_has_all_contenders_and_equal_targets(folder, spark):
     data = check_shape(report_of("butterfly", folder, spark))
     scripts = {f"{name}, {where}" for name in ("straight PySpark", "hand-tuned PySpark")
                for where in ("in its own session", "in Papilio's session")}  # fmt: skip
-    assert {*scripts, "papilio fused mixed", "papilio on Sail", "DuckDB"} <= data["contenders"].keys()
+    assert {*scripts, "papilio fused mixed", "papilio on Sail", "DuckDB", "Polars"} <= data["contenders"].keys()
     assert len(data["claims"]) == 6
     assert "straight PySpark, in its own session / papilio fused mixed" in data["ratios"]
+
+
+def test_polars_loads_what_duckdb_loads(tpch, tmp_path):
+    from engine.experiments.bench_butterfly import in_duckdb, in_polars
+
+    found = []
+    for run in (in_duckdb, in_polars):
+        out = tmp_path / run.__name__
+        out.mkdir()
+        run(tpch, out)
+        found.append(digests(out))
+    assert len(found[0]) == 7
+    assert all(target.rows > 0 for target in found[0].values())
+    assert found[1] == found[0]
 
 
 @pytest.mark.slow
@@ -230,6 +420,30 @@ def test_etl_loads_the_same_star_by_hand_and_says_who_cannot_take_part(folder, s
     assert "papilio / hand-written PySpark" in data["ratios"]
 
 
+def test_only_where_offers_repeat_the_job_by_hand_groups_them(spark, tpch):
+    from engine.experiments import bench_etl
+
+    def shuffles(repeated: bool) -> int:
+        def read(table):
+            return spark.read.schema(bench_etl.COLUMNS[table]).parquet(f"{tpch}/{table}.parquet")
+
+        plan = bench_etl._lineorder(read, 2000, repeated)._jdf.queryExecution().optimizedPlan().toString()
+        return plan.count("Aggregate")
+
+    assert (shuffles(False), shuffles(True)) == (0, 1)
+
+
+@pytest.mark.parametrize(("scale", "repeats"), [(0.001, True), (0.009, True), (0.01, False), (0.02, False)])
+def test_an_offer_of_tpch_stands_twice_on_the_smallest_scales_only(scale, repeats, tmp_path):
+    import duckdb
+
+    generate_tpch(tmp_path / "tpch", scale, tables=("partsupp",))
+    twice = f"SELECT 1 FROM '{tmp_path}/tpch/partsupp.parquet' GROUP BY ps_partkey, ps_suppkey HAVING count(*) > 1"
+    with duckdb.connect() as connection:
+        assert bool(connection.execute(twice).fetchall()) is repeats
+    assert (scale < TPCH_UNIQUE_SCALE) is repeats
+
+
 @pytest.mark.slow
 def test_growth_reports_powers_and_the_cost_of_a_node(folder, spark, monkeypatch):
     from engine.experiments import bench_growth
@@ -237,7 +451,7 @@ def test_growth_reports_powers_and_the_cost_of_a_node(folder, spark, monkeypatch
     monkeypatch.setattr(bench_growth, "NODES", (10, 20, 30))
     monkeypatch.setattr(bench_growth, "WORKFLOWS", {"fig1": ("partsupp", "supplier")})
     report = report_of("growth", folder, spark)
-    assert report.identical is True
+    assert report.identical is None, "nobody loads the same"
     assert not [one.failed for one in report.contenders.values() if one.failed]
     assert len(report.claims) == 4
     assert "power" in report.evidence[next(text for text in report.claims if text.startswith("fig1"))]
@@ -253,8 +467,8 @@ def test_the_power_of_growth_is_found_in_its_figures(power):
     assert exponent(sizes, [5 * size**power for size in sizes]) == pytest.approx(power)
 
 
-def test_a_contender_in_another_process_tells_its_own_seconds(folder, spark):
-    contest = Contest(Options(rounds=1, folder=folder, spark=spark), spark)
+def test_a_contender_in_another_process_tells_its_own_seconds(tmp_path):
+    contest = contest_of(tmp_path)
     contest.hold([Entry("elsewhere", lambda out: {"seconds": 0.25, "peak_mb": 12.0})])
     found = contest.report.contenders["elsewhere"]
     assert (found.seconds, found.peak_mb) == ([0.25], [12.0])
@@ -265,22 +479,40 @@ def test_a_contender_in_another_process_tells_its_own_seconds(folder, spark):
 
 
 ANSWERS = """
-import os, sys
+import os, subprocess, sys, time
 from engine.experiments.apart import answer
+held, broken = [], []
+def settle():
+    print("another")
+    assert not broken
 def run(asked):
     print("a stray word")
+    if asked["do"] == "hold":
+        held.append(bytearray(b"1" * (200 << 20)))
+        held.append(subprocess.Popen([sys.executable, "-c", "held = b'1' * (100 << 20); input()"], stdin=-1))
+        time.sleep(0.5)
+        return {}
+    if asked["do"] == "break":
+        broken.append(1)
+        raise MemoryError("no heap left")
     if asked["do"] == "end":
         sys.stderr.write("no more")
         sys.stderr.flush()
         os._exit(3)
     return {"seconds": asked["seconds"], "process": os.getpid()} if asked["do"] == "well" else {}[asked["do"]]
-answer(run, settle=lambda: print("another"))
+answer(run, settle)
+for process in held[1:]:
+    process.communicate()
 """
 
 
-def test_a_process_apart_stays_between_rounds_and_tells_what_failed(tmp_path, monkeypatch):
+@pytest.fixture
+def answers(tmp_path, monkeypatch):
     (tmp_path / "answers.py").write_text(ANSWERS)
     monkeypatch.syspath_prepend(tmp_path)
+
+
+def test_a_process_apart_stays_between_rounds_and_tells_what_failed(tmp_path, answers):
     apart = Apart("answers", [], tmp_path / "log")
     try:
         first, second = (apart.ask(do="well", seconds=number) for number in (1.5, 2.5))
@@ -294,6 +526,51 @@ def test_a_process_apart_stays_between_rounds_and_tells_what_failed(tmp_path, mo
             apart.ask(do="end")
     finally:
         apart.close()
+
+
+def test_a_process_apart_that_died_starts_anew_and_says_so(tmp_path, answers):
+    said: list[str] = []
+    apart = Apart("answers", [], tmp_path / "log", anew=said.append)
+    try:
+        first = apart.ask(do="well", seconds=1)["process"]
+        os.kill(first, signal.SIGKILL)
+        time.sleep(0.2)
+        second = apart.ask(do="well", seconds=1)["process"]
+        assert second != first
+        assert len(said) == 1
+        assert "ended with -9" in said[0]
+        with pytest.raises(EnvironmentProblem, match="ended with 3"):
+            apart.ask(do="end")
+        assert apart.ask(do="well", seconds=1)["process"] != second
+        with pytest.raises(EnvironmentProblem, match="MemoryError: no heap left"):
+            apart.ask(do="break")  # what the next would need is broken, and not the next is to blame
+        assert apart.ask(do="well", seconds=1)["seconds"] == 1
+        assert len(said) == 3
+        assert "no more" in (tmp_path / "log").read_text(), "what the dead ones said is not lost"
+    finally:
+        apart.close()
+
+
+def test_what_a_process_apart_holds_is_nobody_elses_memory(tmp_path, answers, monkeypatch):
+    contest = contest_of(tmp_path)
+    apart = Apart("answers", [], tmp_path / "log")
+    contest._apart.append(apart)
+
+    def burn(out):
+        begun = time.process_time()
+        while time.process_time() < begun + 0.3:
+            pass
+
+    try:
+        contest.hold([Entry("before", burn), Entry("holds", lambda out: apart.ask(do="hold")), Entry("after", burn)],
+                     warm_rounds=0)  # fmt: skip
+    finally:
+        contest.close()
+    found = contest.report.contenders
+    assert not [one.failed for one in found.values() if one.failed]
+    assert found["holds"].peak_mb[0] > 280, "it holds 200 MB and its child 100"
+    assert abs(found["after"].peak_mb[0] - found["before"].peak_mb[0]) < 50
+    assert found["after"].figure("processor_s") > 0.2
 
 
 @pytest.mark.slow
@@ -349,7 +626,7 @@ def test_what_telemetry_takes_is_weighed_call_by_call():
 
     def told():
         PackRun._tell_queues(SimpleNamespace(log=Log(), _snapshot=lambda: None))
-        JobsTold._look(SimpleNamespace(_watch=Watched(), _tell=lambda event: None))
+        JobsTold._look(SimpleNamespace(_tell=lambda event: None), Watched())
 
     with bench_overhead.weighing() as weight:
         told()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import importlib
 import json
+from types import SimpleNamespace
 
 import pytest
 
-from engine.experiments import caching
+from engine.experiments import bench, caching
 from engine.experiments.experiment import Options, Verdict, find, names
 
 FIGURES = [f"caching-fig{number}" for number in range(12, 18)]
@@ -44,6 +48,53 @@ def test_what_went_wrong_is_a_claim_that_does_not_hold(spark, tmp_path):
         (claim,) = here.problems()
     assert claim.verdict is Verdict.NOT_REPRODUCED
     assert claim.figures == "a and b differ in answer"
+
+
+def test_a_full_disk_leaves_out_what_it_has_no_data_for_and_the_figure_goes_on(tmp_path, monkeypatch):
+    said: list[str] = []
+
+    def generate(folder, scale):
+        if scale > 0.1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    class Here:
+        def __init__(self):
+            self.folder, self.report = tmp_path, bench.Report(facts={"cores": 2})
+            self.options = bench.Options(say=said.append)
+
+        def workflow(self, file, parameters, **way):
+            return parameters["data_folder"]
+
+        def hold(self, entries, rounds):
+            for entry in entries:
+                self.report.contenders[entry.name] = bench.Contender([1.0], figures={"utilisation": [0.5]})
+
+    monkeypatch.setattr(caching, "generate_ssb", generate)
+    here = caching.Runs(Here(), 1)
+    small, large = (caching.Case("q41", scale, caching.SHARED) for scale in (0.1, 0.2))
+    assert list(here.measure([small, large])) == [small]
+    (problem,) = here.problems()
+    assert problem.figures == f"{large.name}: {tmp_path}/ssb-0.2: No space left on device"
+    assert f"no data at SSB scale 0.2: {tmp_path}/ssb-0.2: No space left on device" in said
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_of_which_every_case_failed_says_that_nothing_was_measured(name, tmp_path, monkeypatch):
+    @contextlib.contextmanager
+    def runs(options):
+        here = SimpleNamespace(report=bench.Report({"a": bench.Contender(failed="OSError: no room")}))
+        yield SimpleNamespace(measure=lambda cases: {}, cores=2, problems=lambda: caching.Runs.problems(
+            SimpleNamespace(here=here)))  # fmt: skip
+
+    monkeypatch.setattr(caching, "runs", runs)
+    monkeypatch.setattr(importlib.import_module(find(name).__module__), "runs", runs, raising=False)
+    report = find(name)(Options(quick=True, folder=tmp_path))
+    judged = [claim for claim in report.claims if claim.verdict is Verdict.NOT_REPRODUCED]
+    assert {claim.figures for claim in judged} == {"not measured", "a: OSError: no room"}
+    report.write(tmp_path / "out")
+    text = (tmp_path / "out" / "report.json").read_text()
+    json.loads(text, parse_constant=pytest.fail)
+    assert "nan" not in text
 
 
 def test_three_sizes_double_each_time():

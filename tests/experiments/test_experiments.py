@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import math
 import sys
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from PySide6.QtGui import QImage
 
 from engine.drawing import check_picture
-from engine.errors import BadInput, EnvironmentProblem
+from engine.errors import BadInput, EnvironmentProblem, check_folder, reaching
 from engine.experiments.experiment import Claim, Options, Report, Table, Verdict, find, judged, names
+from engine.experiments.kept import Kept, keep, kept_in
 from engine.experiments.svg import Chart, draw
 from tests.end_to_end.helpers import papilio_here
 from tests.plan.published import FIG_6, FIG_9
@@ -103,6 +106,91 @@ def test_a_limit_is_never_the_upper_edge_and_a_right_axis_skips_what_is_not_know
     rebalanced = draw(replace(LINES, xs=["a", "b", "c"], bars=True, right={"moved": [40.0, math.nan, 20.0]}))
     assert rebalanced.count("<circle") == 2
     assert "nan" not in rebalanced
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("experiment", "plan-fig9", "--quick", "--to", "{blocked}"),
+        ("experiment", "plan-fig9", "--quick", "--to", "{blocked}/below"),
+        ("experiment", "plan-fig9", "--quick", "--folder", "{blocked}/below"),
+        ("experiment", "plan-fig9", "--quick", "--keep", "{blocked}/below"),
+        ("bench", "planner", "--keep", "{blocked}/below"),
+        ("bench", "large-file", "--folder", "{blocked}/below"),
+        ("results", "--to", "{blocked}/results.md"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_to_is_said_before_anything_runs(words, tmp_path, monkeypatch):
+    def run(name):
+        raise AssertionError("it ran")
+
+    monkeypatch.setattr("engine.experiments.experiment.find", run)
+    monkeypatch.setattr("engine.experiments.bench.find", run)
+    monkeypatch.setattr("engine.experiments.bench.usual_rounds", lambda name: 1)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "blocked").write_text("")
+    done = papilio_here(*(word.format(blocked=tmp_path / "blocked") for word in words), home=tmp_path)
+    assert done.returncode == 4, done.stderr
+    assert f"{tmp_path}/blocked" in done.stderr
+    assert "a file is where a folder should be" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_the_system_says_of_a_place_is_told_with_the_place(tmp_path):
+    done = papilio_here("experiment", "plan-fig9", "--quick", "--to", "/dev/null/x", home=tmp_path)
+    assert (done.returncode, "/dev/null" in done.stderr) == (4, True)
+    check_folder(tmp_path / "a" / "b")
+    assert list(tmp_path.iterdir()) == [], "asking leaves nothing behind"
+    with pytest.raises(ConnectionRefusedError), reaching(tmp_path):
+        raise ConnectionRefusedError("of another process, and not of this folder")
+    (tmp_path / "here").mkdir()
+    check_folder(tmp_path / "here")
+    assert list((tmp_path / "here").iterdir()) == []
+
+
+def full(*words, **named):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_disk_that_is_full_at_the_end_is_said_and_the_last_result_stays(tmp_path, monkeypatch):
+    keep(Kept("bench", "planner", {"facts": {"of": "before"}}), tmp_path / "kept")
+    monkeypatch.setattr(Path, "write_text", full)
+    words = ("experiment", "plan-fig9", "--quick", "--folder", tmp_path / "data", "--to", tmp_path / "out")
+    done = papilio_here(*words, home=tmp_path)
+    assert done.returncode == 4
+    assert done.stderr.splitlines()[-1] == f"{tmp_path}/out: No space left on device"
+    with pytest.raises(EnvironmentProblem, match=r"kept/bench-planner.json: No space left on device"):
+        keep(Kept("bench", "planner", {}), tmp_path / "kept")
+    monkeypatch.undo()
+    assert kept_in(tmp_path / "kept")["bench", "planner"].report == {"facts": {"of": "before"}}
+
+
+def test_an_error_of_the_system_in_any_command_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr("engine.experiments.data.generate_tpch", full)
+    done = papilio_here("data", "tpch", "--scale", "0.001", "--to", tmp_path / "data", home=tmp_path)
+    assert (done.returncode, done.stderr) == (4, "No space left on device\n")
+
+
+def test_what_was_not_measured_is_no_number_in_any_file(tmp_path):
+    nothing = math.nan
+    report = Report("t", [Table("a", ("x", "y"), [(1, nothing), (2, math.inf)])],
+                    claims=[judged("it is faster", False, f"{nothing:.2f} times", [1.0, nothing])])  # fmt: skip
+    report.write(tmp_path)
+    assert report.claims[0].figures == "not measured"
+    for text in (tmp_path / "report.json").read_text(), (tmp_path / "a.csv").read_text():
+        assert "nan" not in text.lower()
+        assert "inf" not in text.lower()
+    found = json.loads((tmp_path / "report.json").read_text(), parse_constant=pytest.fail)
+    assert found["tables"]["a"] == [{"x": 1, "y": None}, {"x": 2, "y": None}]
+    keep(Kept("bench", "a", {"facts": {"x": [nothing]}}), tmp_path)
+    assert kept_in(tmp_path)["bench", "a"].report == {"facts": {"x": [None]}}
+
+
+@pytest.mark.parametrize("word", ["list", "LIST"])
+def test_list_is_no_experiment(word, tmp_path):
+    done = papilio_here("experiment", word, home=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout == papilio_here("experiment", home=tmp_path).stdout
 
 
 def test_a_scale_is_for_experiments_that_have_one(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -13,9 +14,11 @@ from engine.cli.bench import command as bench_command
 from engine.errors import BadInput
 from engine.experiments import results
 from engine.experiments.bench import Contender, Report
-from engine.experiments.kept import Kept, clock, keep, kept_in, revision
+from engine.experiments.kept import KEPT, Kept, clock, keep, kept_in, revision
 from engine.experiments.svg import Measured, draw_measured
 from tests.end_to_end.helpers import papilio_here
+
+ROOT = Path(results.__file__).resolve().parents[2]
 
 
 def bench_result(name="ssb", load=0.1) -> Kept:
@@ -102,6 +105,48 @@ def test_a_result_says_of_which_revision_it_is_and_whether_files_had_been_change
     keep(kept, tmp_path / "results")
     results.write_page(tmp_path / "results", tmp_path / "results.md", tmp_path / "pictures")
     assert f", revision {commit}+, " in (tmp_path / "results.md").read_text()
+
+
+def test_the_page_names_what_was_never_run_here(tmp_path):
+    keep(bench_result(), tmp_path / "results")
+    results.write_page(tmp_path / "results", tmp_path / "results.md", tmp_path / "pictures")
+    lines = (tmp_path / "results.md").read_text().splitlines()
+    benches, experiments = (line for line in lines if line.startswith("Never run here: "))
+    assert benches.startswith("Never run here: bench butterfly, ")
+    assert " growth, " in benches
+    assert " ssb" not in benches
+    assert "caching-fig12, " in experiments
+
+
+def test_facts_with_parts_are_tables_that_a_person_can_read(tmp_path):
+    kept = bench_result()
+    policies = {policy: {"seconds": 1.5, "packs": 2} for policy in ("rr", "mc")}
+    kept.report["facts"] = {
+        "scales": [0.1, 1.0], "empty": [], "archetypes": {"line": policies, "fork": policies},
+        "a second": {"rr": 127498, "mc": 3.25}, "bounds": {"FIFO": {"hold": 12, "broken": []}, "EDF": {"hold": 3}},
+        "not compared": ["bad, which failed"],
+    }  # fmt: skip
+    keep(kept, tmp_path / "results")
+    results.write_page(tmp_path / "results", tmp_path / "results.md", tmp_path / "pictures")
+    text = (tmp_path / "results.md").read_text()
+    for line in (
+        "| scales | 0.1, 1 |", "| empty | none |", "| targets that were compared are the same | yes |",
+        "| not compared | bad, which failed |",
+        "Archetypes:", "| of |  | seconds | packs |", "| line | mc | 1.5 | 2 |", "| fork | rr | 1.5 | 2 |",
+        "| rr | 127,498 |", "| mc | 3.25 |", "| of | hold | broken |", "| FIFO | 12 | none |", "| EDF | 3 |  |",
+    ):  # fmt: skip
+        assert line in text.splitlines(), f"{line}\n{text}"
+    assert "{" not in text
+
+
+def test_whoever_keeps_a_result_has_to_run_papilio_results(tmp_path):
+    """The committed page and its pictures are what `papilio results` writes of the committed results now."""
+    page, pictures = ROOT / "resources/help/results.md", ROOT / "resources/help/pictures"
+    results.write_page(ROOT / KEPT, tmp_path / "results.md", tmp_path / "pictures")
+    written = (tmp_path / "results.md").read_text()
+    assert page.read_text() == written, "run `papilio results`, which writes resources/help/results.md, and commit it"
+    made = {file.name: file.read_text() for file in (tmp_path / "pictures").iterdir()}
+    assert {file.name: file.read_text() for file in pictures.glob("*.svg")} == made, "run `papilio results`"
 
 
 def test_a_page_of_nothing_is_refused(tmp_path):

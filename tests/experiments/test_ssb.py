@@ -100,6 +100,30 @@ def single(connection: duckdb.DuckDBPyConnection, query: str) -> int:
     return int(row[0])
 
 
+@pytest.fixture(scope="module")
+def star_of_tpch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The star of the TPC-H data that all tests share."""
+    folder = tmp_path_factory.mktemp("data") / "star"
+    generate_ssb(folder, 0.01)
+    return folder
+
+
+@pytest.mark.parametrize("table", SSB_TABLES)
+def test_every_row_is_what_sql_makes_of_tpc_h_as_the_workflow_does(tpch, star_of_tpch, table):
+    """`tpch_to_ssb` is compared with the same SQL, so the workflow and this derivation make the same star."""
+    answers = Path(__file__).parents[1] / "end_to_end" / "answers" / "tpch_to_ssb.sql"
+    with duckdb.connect() as oracle:
+        for file in tpch.glob("*.parquet"):
+            oracle.execute(f"CREATE VIEW {file.stem} AS SELECT * FROM '{file}'")
+        oracle.execute(answers.read_text())
+        derived = table if table in ("lineorder", "date") else f"_{table}"
+        columns = ", ".join(COLUMNS[table].split())
+        wanted, made = f"SELECT {columns} FROM {derived}", f"SELECT {columns} FROM '{star_of_tpch}/{table}.parquet'"
+        assert oracle.execute(f"{wanted} EXCEPT ALL {made} LIMIT 3").fetchall() == []
+        assert oracle.execute(f"{made} EXCEPT ALL {wanted} LIMIT 3").fetchall() == []
+        assert single(oracle, f"SELECT count(*) FROM ({made})") > 0
+
+
 def test_row_counts_are_those_of_the_definition(database: duckdb.DuckDBPyConnection) -> None:
     counts = {table: single(database, f"FROM {table} SELECT count(*)") for table in SSB_TABLES}
     lines = counts.pop("lineorder")
