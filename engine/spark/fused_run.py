@@ -26,7 +26,7 @@ from engine.schedule.policy import MIXED, policy_named
 from engine.spark.backend import Backend, backend_of
 from engine.spark.compile import Compiler
 from engine.spark.planned import Planned
-from engine.spark.runner import CANCEL_SECONDS, POLL_SECONDS, Run
+from engine.spark.runner import POLL_SECONDS, Run
 from engine.spark.staged import StagedResult
 from engine.spark.targets import FileDelivery
 
@@ -148,7 +148,7 @@ class FusedRun(Run):
                     reads.discard(id_)
         except BaseException:
             self.cancel()
-            self._wait(running)
+            self._wait(running.values())
             raise
 
     def _picked(self, waiting: Mapping[str, set[str]], running: int) -> list[Unit]:
@@ -283,8 +283,3 @@ class FusedRun(Run):
             if total and seen.get(id_) != (done, total):
                 seen[id_] = (done, total)
                 self.log.add(UnitProgress(unit=id_, tasks_done=done, tasks_total=total))
-
-    def _wait(self, running: Mapping[str, threading.Thread]) -> None:
-        deadline = time.monotonic() + CANCEL_SECONDS
-        for thread in running.values():
-            thread.join(max(0.0, deadline - time.monotonic()))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -35,7 +34,7 @@ from engine.spark.pack_turns import PackTurns, Turn
 from engine.spark.packs import PackStore, default_budget_bytes
 from engine.spark.peek import forget_packs, write_packs
 from engine.spark.pipelines import Pipelines
-from engine.spark.runner import CANCEL_SECONDS, POLL_SECONDS, Run
+from engine.spark.runner import POLL_SECONDS, Run
 
 SNAPSHOT_SECONDS = 0.1
 STORE = "packs"  # the folder of the disk tier in the run's folder
@@ -195,9 +194,7 @@ class PackRun(Run):
         finally:
             for _ in workers:
                 tasks.put(None)
-            deadline = time.monotonic() + CANCEL_SECONDS
-            for worker in workers:
-                worker.join(max(0.0, deadline - time.monotonic()))
+            self._wait(workers)
 
     def _hold(self) -> None:
         """Paused, and nothing runs: a moment in which the packs of every queue can be looked at."""

@@ -318,6 +318,15 @@ class Run(ABC):
             except Exception:
                 return  # the JVM is gone already
 
+    def _wait(self, threads: Iterable[threading.Thread]) -> None:
+        """Wait until they end. A cancelled one that was still planning only then asks for its job: dropped as well."""
+        deadline = time.monotonic() + CANCEL_SECONDS
+        for thread in threads:
+            while thread.is_alive() and (left := deadline - time.monotonic()) > 0:
+                thread.join(min(left, POLL_SECONDS))
+                if thread.is_alive() and self.cancelled.is_set():
+                    self.cancel()
+
     def _started_event(self) -> RunStarted:
         bound = self.bound
         return RunStarted(

@@ -14,12 +14,17 @@ from pyspark.sql import SparkSession
 from engine.control import send_to
 from engine.errors import BadInput, RunCancelled
 from engine.events import Event, LogReader, RunPaused, RunStarted, SparkJob, UnitDecided, UnitStarted
-from engine.model.binding import bind
+from engine.model.binding import Bound, bind
 from engine.model.file import load
 from engine.operators import catalogue
 from engine.request import RunRequest
+from engine.schedule.turn import Step
+from engine.spark.backend import Classic
+from engine.spark.pack_turns import PackTurns, Turn
 from engine.spark.peek import held_packs, peek
 from engine.spark.session import lent
+from engine.spark.targets import FileDelivery
+from tests.end_to_end.helpers import write
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -43,12 +48,15 @@ def until(true: Callable[[], object], seconds: float = 60) -> None:
         time.sleep(0.02)
 
 
-class Running:
-    """A run of Fig. 1 in a thread of its own."""
+def fig1(tpch: Path, warehouse: Path) -> Bound:
+    parameters = {"data_folder": str(tpch), "warehouse_folder": str(warehouse)}
+    return bind(load(ROOT / "workflows" / "fig1.butterfly.yaml"), catalogue(), parameters=parameters)
 
-    def __init__(self, tpch: Path, folder: Path, **settings: Any) -> None:
-        parameters = {"data_folder": str(tpch), "warehouse_folder": str(folder.parent / "warehouse")}
-        bound = bind(load(ROOT / "workflows" / "fig1.butterfly.yaml"), catalogue(), parameters=parameters)
+
+class Running:
+    """A run in a thread of its own."""
+
+    def __init__(self, bound: Bound, folder: Path, **settings: Any) -> None:
         self.folder = folder
         self.events: list[Event] = []
         self.error: Exception | None = None
@@ -81,7 +89,14 @@ class Running:
 
 @pytest.mark.usefixtures("borrowed")
 def test_a_scheduled_run_is_stepped_and_its_packs_are_looked_into(tpch: Path, tmp_path: Path) -> None:
-    run = Running(tpch, tmp_path / "first", granularity="operator", policy="mc", pack_rows=1000, paused=True)
+    run = Running(
+        fig1(tpch, tmp_path / "warehouse"),
+        tmp_path / "first",
+        granularity="operator",
+        policy="mc",
+        pack_rows=1000,
+        paused=True,
+    )
     until(lambda: run.still() or run.error)
     assert run.error is None
     assert run.count(UnitDecided) == 0
@@ -123,7 +138,7 @@ def test_a_scheduled_run_is_stepped_and_its_packs_are_looked_into(tpch: Path, tm
                if stage["status"] == "complete")  # fmt: skip
 
     # What it loaded is fresh as of its beginning; the next run begins with that.
-    again = Running(tpch, tmp_path / "again", granularity="fused", paused=True)
+    again = Running(fig1(tpch, tmp_path / "warehouse"), tmp_path / "again", granularity="fused", paused=True)
     until(lambda: again.still() or again.error)
     assert again.error is None
     started = next(event for event in again.events if isinstance(event, RunStarted))
@@ -137,3 +152,58 @@ def test_a_scheduled_run_is_stepped_and_its_packs_are_looked_into(tpch: Path, tm
     send_to(again.folder, "cancel")
     with pytest.raises(RunCancelled):
         again.end()
+
+
+@pytest.mark.usefixtures("borrowed")
+@pytest.mark.parametrize("granularity", ["fused", "operator"])
+def test_a_job_that_a_unit_asks_for_after_all_were_dropped_is_dropped_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, granularity: str
+) -> None:
+    planning, dropped = threading.Event(), threading.Event()
+    times: list[float] = []
+    cancel, deliver, carry_out = Classic.cancel, FileDelivery.write, PackTurns.carry_out
+
+    def dropping(backend: Classic) -> None:
+        cancel(backend)
+        times.append(time.monotonic())
+        if len(times) > 1:  # the control drops all jobs, and so does the run when it hears of it
+            dropped.set()
+
+    def late() -> None:
+        planning.set()
+        assert dropped.wait(60)
+
+    def delivering(delivery: FileDelivery, frame: Any) -> None:
+        late()
+        deliver(delivery, frame)
+
+    def turning(turns: PackTurns, turn: Turn) -> None:
+        if turn.activation.unit.id == "pairs" and turn.activation.step is Step.WHOLE:
+            late()
+        carry_out(turns, turn)
+
+    monkeypatch.setattr(Classic, "cancel", dropping)
+    monkeypatch.setattr(FileDelivery, "write", delivering)
+    monkeypatch.setattr(PackTurns, "carry_out", turning)
+    monkeypatch.setattr("engine.spark.runner.CANCEL_SECONDS", 30)  # where the job went on, it would for minutes
+    nodes = {
+        "days": {"operator": "date_dimension", "first_day": "1900-01-01", "last_day": "2100-12-31"},
+        "left": {"operator": "copy"},
+        "right": {"operator": "copy"},
+        "pairs": {"operator": "join", "kind": "cross", "keys": []},
+        "again": {"operator": "join", "kind": "cross", "keys": [], "right_suffix": "_3"},
+        "count": {"operator": "aggregate", "group": [], "aggregates": [{"name": "n", "expression": "count(*)"}]},
+        "target": {"operator": "parquet_target", "path": "out"},
+    }
+    edges = [
+        "days -> left.in", "days -> right.in", "left -> pairs.left", "right -> pairs.right", "pairs -> again.left",
+        "right -> again.right", "again -> count.in", "count -> target.in",
+    ]  # fmt: skip
+    bound = bind(load(write(tmp_path, nodes, edges)), catalogue())
+    run = Running(bound, tmp_path / "run", granularity=granularity, policy="rr")
+    assert planning.wait(60)
+    send_to(run.folder, "cancel")
+    with pytest.raises(RunCancelled):
+        run.end()
+    left = [thread.name for thread in threading.enumerate() if thread.name.startswith(("unit-", "worker-"))]
+    assert not left
