@@ -56,6 +56,14 @@ class FusedPlan:
         """A unit by its id."""
         return next(unit for unit in self.units if unit.id == id_)
 
+    def ways(self) -> dict[str, int]:
+        """Of each unit, how many have to run one after the other from it on, itself among them."""
+        ways: dict[str, int] = dict.fromkeys((unit.id for unit in self.units), 1)
+        for unit in reversed(self.units):
+            for read in unit.reads:
+                ways[read] = max(ways[read], ways[unit.id] + 1)
+        return ways
+
     def origin(self, node: str, port: str) -> tuple[str, str]:
         """Where the rows of a port are taken from: from where a target has them, where nobody waits for it."""
         while node in self.passed:
@@ -77,19 +85,18 @@ def fuse(
     cheap_again: Callable[[str], bool] | None = None,
     kept: Collection[str] = (),
     there: Collection[str] | None = (),
-    again: Collection[str] = (),
 ) -> FusedPlan:
     """Divide a workflow into fused units.
 
     `cheap_again(node)` may overrule the built-in judgement of whether a shared node is better computed again; the rows
     of the nodes in `kept` are staged, whoever reads them. Targets in `there` have their rows already, or may be waited
-    for, and are read; None is all of them. Joins in `again` are soon done again.
+    for, and are read; None is all of them.
     """
     plan = FusedPlan()
     beside: set[str] = set()  # targets that nobody waits for
 
     def is_awaited(keeper: str, node: str) -> bool:
-        if there is None or keeper in there or keeper in kept or not _is_at_hand(bound, node, plan, again):
+        if there is None or keeper in there or keeper in kept or not _is_at_hand(bound, node, plan):
             return True
         beside.add(keeper)
         return False
@@ -144,7 +151,7 @@ def _keeps_all(operator: Operator) -> bool:
     return isinstance(operator, Target) and operator.lossless and operator.mode is Mode.OVERWRITE
 
 
-def _is_at_hand(bound: Bound, node: str, plan: FusedPlan, again: Collection[str], steps: int = SHORT) -> bool:
+def _is_at_hand(bound: Bound, node: str, plan: FusedPlan, steps: int = SHORT) -> bool:
     """Whether rows are read from columnar files and left nearly as they are, by little work.
 
     Reading them from there takes no longer than reading them from the target that keeps them, which would have to be
@@ -154,11 +161,11 @@ def _is_at_hand(bound: Bound, node: str, plan: FusedPlan, again: Collection[str]
     if isinstance(operator, Source):
         return operator.columnar
     is_row_by_row = operator.category is Category.ROW_SYNCHRONIZED and operator.is_light()
-    if steps == 0 or not (is_row_by_row or node in again) or not operator.is_repeatable():
+    if steps == 0 or not is_row_by_row or not operator.is_repeatable():
         return False
     for source, port in starmap(plan.origin, bound.producers(node)):
         refused = [out.name for out in bound.operators[source].output_ports() if out.carries is Carries.REFUSED]
-        if port in refused or not _is_at_hand(bound, source, plan, again, steps - 1):
+        if port in refused or not _is_at_hand(bound, source, plan, steps - 1):
             return False
     return True
 

@@ -6,12 +6,11 @@ are handed from one activity to the next, and by how many columns of it they are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from engine.model.physical import (
-    BroadcastJoin,
     HashBased,
     Implementation,
     Key,
@@ -32,8 +31,8 @@ from engine.model.physical import (
 from engine.plan.graph import Activity, Edge, Graph, Recordset
 from engine.plan.space import Line, Plan
 
-FEW = 0.05  # of the left rows, so many on the right are soon copied to wherever they are looked up
-MOST = 0.5  # of the left rows, with so many behind a join the files hold little that the joined rows do not
+MANY = 0.7  # of its rows, an aggregate with so many groups makes hardly fewer of them before they are divided
+FEW_GROUPS = 1_000  # rows divided by fewer values than that leave tasks idle
 
 Input = tuple[str, str, int]  # rows from a node to another, and the number of the input there
 Place = str | Edge  # where rows are divided: a recordset, an activity that sorts, or the edge that a sorter stands on
@@ -70,8 +69,8 @@ class Applied:
     staged: Mapping[str, Layout] = field(default_factory=dict)  # recordsets, with how their rows are kept
     passed: Mapping[Input, Layout] = field(default_factory=dict)  # inputs whose rows are sorted on their way
     mixed: frozenset[Input] = frozenset()  # inputs whose order is not to be used: groups are hashed all the same
-    # joins by a copy of few rows that pass on the rows of their left: done again by who reads a target behind them
-    again: frozenset[str] = frozenset()
+    # inputs whose rows are divided by fewer columns than they are grouped by: a coarser view behind groups by these
+    divided: Mapping[Input, tuple[str, ...]] = field(default_factory=dict)
     rows: int = 0  # the most that any sorter has to sort
 
     @property
@@ -86,7 +85,7 @@ class Applied:
             "staged": {node: layout.as_data() for node, layout in self.staged.items()},
             "passed": [[*key, layout.as_data()] for key, layout in self.passed.items()],
             "mixed": [list(key) for key in sorted(self.mixed)],
-            "again": sorted(self.again),
+            "divided": [[*key, list(columns)] for key, columns in self.divided.items()],
             "rows": self.rows,
         }
 
@@ -98,17 +97,20 @@ class Applied:
             {node: Layout.from_data(layout) for node, layout in data["staged"].items()},
             {(source, target, number): Layout.from_data(layout) for source, target, number, layout in data["passed"]},
             frozenset((source, target, number) for source, target, number in data["mixed"]),
-            frozenset(data["again"]),
+            {(source, target, number): tuple(columns) for source, target, number, columns in data["divided"]},
             data["rows"],
         )
 
 
-def applied(graph: Graph, plan: Plan, asked: Iterable[str] | None = None) -> Applied:
+def applied(
+    graph: Graph, plan: Plan, asked: Iterable[str] | None = None, certain: Collection[str] | None = None
+) -> Applied:
     """What a plan asks of a run. A setting that the person chose is never overruled: it left nothing to choose.
 
     `asked`: only these activities are asked for their implementation, the others are left to Spark; None: all of them.
+    `certain`: of these it is known how many rows leave them; None: of all.
     """
-    return _Applying(graph, plan, None if asked is None else set(asked)).result()
+    return _Applying(graph, plan, None if asked is None else set(asked), certain).result()
 
 
 class _Applying:
@@ -118,10 +120,11 @@ class _Applying:
     fewest keys that anybody behind it makes use of, and places whose rows meet in step are divided alike.
     """
 
-    def __init__(self, graph: Graph, plan: Plan, asked: set[str] | None) -> None:
+    def __init__(self, graph: Graph, plan: Plan, asked: set[str] | None, certain: Collection[str] | None) -> None:
         self.graph = graph
         self.plan = plan
         self.asked = asked
+        self.certain = graph.nodes if certain is None else certain
         self.lines = {line.node: line for line in plan.lines if not line.is_sorter}
         self.sorters = {
             (position.node if position.edge is None else position.edge): order
@@ -139,7 +142,7 @@ class _Applying:
         staged: dict[str, Layout] = {}
         passed: dict[Input, Layout] = {}
         mixed: set[Input] = set()
-        again: set[str] = set()
+        divided: dict[Input, tuple[str, ...]] = {}
         rows = [0]
         for id_, node in self.graph.nodes.items():
             if isinstance(node, Recordset):
@@ -173,9 +176,35 @@ class _Applying:
                     rows.append(edge.rows if layout.by else 0)
             if isinstance(way, HashBased) and way.mixes(line.takes[0]):
                 mixed.update(map(_key, self.graph.incoming[id_]))
-            if isinstance(way, BroadcastJoin) and _is_soon_done(node, *self.graph.incoming[id_]):
-                again.add(id_)
-        return Applied(settings, staged, passed, frozenset(mixed), frozenset(again), max(rows))
+            if isinstance(way, HashBased) and (columns := self.divided_here(node, way)):
+                divided[_key(self.graph.incoming[id_][0])] = columns
+        return Applied(settings, staged, passed, frozenset(mixed), divided, max(rows))
+
+    def divided_here(self, node: Activity, way: HashBased) -> tuple[str, ...]:
+        """The columns by which a view's rows are divided for the sake of a coarser view of it; empty where it has none.
+
+        Spark groups twice: before rows are divided by their groups, so that fewer travel, and after. With about as many
+        groups as rows the first saves nothing. Divided by the columns of the coarser view, the rows of its groups
+        stand together where it reads them, and then its own first grouping leaves few.
+        """
+        (edge,) = self.graph.incoming[node.id]
+        if self.lines[node.id].takes[0] or node.id not in self.certain or node.rows_out < MANY * edge.rows:
+            return ()
+        coarser = {
+            columns: rows
+            for columns, rows in self._grouped_behind(node.id)
+            if FEW_GROUPS <= rows < MANY * node.rows_out and set(columns) < set(way.columns)
+        }
+        return max(coarser, key=coarser.__getitem__, default=())
+
+    def _grouped_behind(self, id_: str) -> Iterator[tuple[tuple[str, ...], int]]:
+        """By what the rows of a node are grouped next, stored or not, and into how many groups."""
+        for edge in self.graph.outgoing[id_] if id_ not in self.sorters else ():
+            node = self.graph.nodes[edge.target]
+            if isinstance(node, Recordset):
+                yield from self._grouped_behind(node.id)
+            elif isinstance(way := self.way(node.id), HashBased) and node.id in self.certain:
+                yield way.columns, node.rows_out
 
     def sorted_here(self, node: Activity, edge: Edge) -> Layout | None:
         """How rows are handed to an activity that sorts them for its own sake; None where Spark does all that."""
@@ -334,11 +363,6 @@ def _own_uses(way: Implementation, line: Line) -> list[int | None]:
     if isinstance(way, HashBased):
         return [divided or None]
     return [in_common(order[:divided], ordered_by(*way.columns)) or divided or None]
-
-
-def _is_soon_done(join: Activity, left: Edge, right: Edge) -> bool:
-    """Whether to join again costs about what it costs to read the joined rows, of which there are as many as left."""
-    return right.rows <= left.rows * FEW and left.rows * MOST <= join.rows_out <= left.rows
 
 
 def _layout(order: Order, used: set[int]) -> Layout:

@@ -19,6 +19,8 @@ from pyspark.sql import SparkSession
 from engine.spark.connect import cancel_connected, speaks_connect
 from engine.spark.session import activate
 
+FIRST_POOL = "papilio-first"  # see resources/spark/pools.xml
+
 
 class Backend(ABC):
     """One way of reaching Spark."""
@@ -34,8 +36,8 @@ class Backend(ABC):
         """A thread, not started yet, whose jobs are told apart from those of others."""
 
     @abstractmethod
-    def enter(self, group: str, unit: str) -> None:
-        """From here on this thread's jobs are the unit's."""
+    def enter(self, group: str, unit: str, first: bool = False) -> None:
+        """From here on this thread's jobs are the unit's. `first`: a core that is free is theirs before others'."""
 
     @abstractmethod
     def tasks(self, group: str) -> tuple[int, int]:
@@ -64,11 +66,11 @@ class Classic(Backend):
     def thread(self, work: Callable[[], None], name: str) -> threading.Thread:
         return InheritableThread(target=work, name=name, daemon=True)
 
-    def enter(self, group: str, unit: str) -> None:
+    def enter(self, group: str, unit: str, first: bool = False) -> None:
         activate(self.session)
         context = self.session.sparkContext
         context.setJobGroup(group, unit, interruptOnCancel=True)
-        context.setLocalProperty("spark.scheduler.pool", unit)
+        context.setLocalProperty("spark.scheduler.pool", FIRST_POOL if first else unit)
 
     def tasks(self, group: str) -> tuple[int, int]:
         # While the group's jobs run, so with few questions: the fields of an ended job are not asked for again.
@@ -109,7 +111,7 @@ class Connected(Backend):
     def thread(self, work: Callable[[], None], name: str) -> threading.Thread:
         return threading.Thread(target=work, name=name, daemon=True)
 
-    def enter(self, group: str, unit: str) -> None:
+    def enter(self, group: str, unit: str, first: bool = False) -> None:
         pass
 
     def tasks(self, group: str) -> tuple[int, int]:

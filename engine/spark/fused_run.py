@@ -1,7 +1,8 @@
 """Runs a workflow at the granularity `fused`: each unit is one Spark plan, its result is written once.
 
-Under the mixed policy independent units run at the same time; a single policy runs one after the other, in the
-order it picks them.
+Under the mixed policy independent units run at the same time, and the cores are first of all for those with the most
+others one behind the other: a run is over no sooner than the longest of its ways. A single policy runs one unit after
+the other, in the order it picks them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import queue
 import shutil
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +66,9 @@ class FusedRun(Run):
         super().__init__(*given)
         done = [step["unit"] for step in self.progress.done()]  # by a killed run that this one finishes
         applied = self.settings.applied
-        self.plan: FusedPlan = fuse(self.bound, kept=applied.staged, there=done, again=applied.again)
+        self.plan: FusedPlan = fuse(self.bound, kept=applied.staged, there=done)
+        self.ways = self.plan.ways()
+        self.first: set[str] = set()  # units that others should not keep from the cores
         self.staged: dict[str, StagedResult] = {}
         policy = self.settings.schedule.policy
         self.policy = None if policy == MIXED else policy_named(policy)()
@@ -128,7 +131,7 @@ class FusedRun(Run):
                     self.control.hold()
                     self._check_cancelled()
                     continue
-                for unit in self._picked(waiting, len(running)):
+                for unit in self._picked(waiting, running):
                     del waiting[unit.id]
                     self.pace.decided()
                     running[unit.id] = self._start(unit, compiler, finished)
@@ -151,17 +154,20 @@ class FusedRun(Run):
             self._wait(running.values())
             raise
 
-    def _picked(self, waiting: Mapping[str, set[str]], running: int) -> list[Unit]:
+    def _picked(self, waiting: Mapping[str, set[str]], running: Collection[str]) -> list[Unit]:
         """The units to start now: as many as there is room for, or the one that the policy picks."""
         ready = [unit for unit in self.plan.units if unit.id in waiting and not waiting[unit.id]]
         numbers = {unit.id: number for number, unit in enumerate(self.plan.units)}
         if self.policy is None:
+            ready.sort(key=lambda unit: -self.ways[unit.id])
             limit = self.settings.parallel_units or UNITS_PER_CORE * (psutil.cpu_count() or 1)
-            picked = ready[: max(0, limit - running)][: self.pace.left]
-            for place, unit in enumerate(picked):  # each is a group of its own; the first in the workflow go first
-                self._tell_decision(
-                    unit.id, place, MIXED, unit.id, [[one.id, -numbers[one.id]] for one in ready[place:]]
-                )
+            picked = ready[: max(0, limit - len(running))][: self.pace.left]
+            left = {self.ways[id_] for id_ in (*waiting, *running)}
+            for place, unit in enumerate(picked):  # each is a group of its own
+                if len(left) > 1 and self.ways[unit.id] == max(left):
+                    self.first.add(unit.id)
+                scores = [[one.id, self.ways[one.id]] for one in ready[place:]]
+                self._tell_decision(unit.id, place, MIXED, unit.id, scores)
             return picked
         if running or not ready or self.pace.held:
             return []
@@ -210,7 +216,7 @@ class FusedRun(Run):
         assert self.spark is not None
         begun = time.monotonic()
         self.log.add(UnitStarted(unit=unit.id))
-        backend_of(self.spark).enter(self._group(unit.id), unit.id)
+        backend_of(self.spark).enter(self._group(unit.id), unit.id, first=unit.id in self.first)
         plan = compiler.compile(unit)
         self._check_cancelled()
         size = None

@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from engine.model.binding import Bound, Link
+from engine.operators._sql import plain
 from engine.plan.apply import Applied
 from engine.plan.graph import input_numbers
 from engine.spark.sorted_staging import SETTINGS, SortedStage, in_no_order, in_order
@@ -62,4 +63,6 @@ class Planned:
         layout = self.plan.passed.get(key)
         if layout is not None:
             return in_order(frame, layout, self.parts)
+        if key in self.plan.divided:
+            return frame.repartition(*map(plain, self.plan.divided[key]))
         return in_no_order(frame) if key in self.plan.mixed else frame

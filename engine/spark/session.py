@@ -241,6 +241,7 @@ def spark_properties(settings: SparkSettings, scratch: Path, driver_options: str
         "spark.ui.retainedTasks": "2000",
         "spark.sql.ui.retainedExecutions": "100",
         "spark.scheduler.mode": "FAIR",
+        "spark.scheduler.allocation.file": (SPARK_FILES / "pools.xml").as_uri(),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.runSQLOnFiles": "false",

@@ -20,7 +20,7 @@ from engine.model.physical import (
     SortMergeJoin,
     Work,
 )
-from engine.plan.apply import Applied, applied
+from engine.plan.apply import FEW_GROUPS, Applied, applied
 from engine.plan.choice import BEST, NONE
 from engine.plan.constraints import Constraints, constraints, implementations
 from engine.plan.costs import CostModel, MeasuredCosts, cost_model, cost_of, units
@@ -34,7 +34,6 @@ from engine.store.statistics import known_rows
 
 # What the best plan of a run may do. A signature, a pin or a ban in the file is taken at its word.
 PROMISED = 0.8  # what Spark would not do by itself must promise at least so small a share of the costs
-FEW_GROUPS = 1_000  # rows divided by fewer values than that leave tasks idle
 HASHED_ROWS = 2_000_000  # in a hash join's table
 MOST_NODES = 2_000  # a larger workflow is left to Spark
 
@@ -110,8 +109,7 @@ def _given(bound: Bound, rows: Rows, model: CostModel, text: str, sorters: bool)
             "the signature has sorters, which take the granularity fused on classic Spark: rows that travel in packs "
             "cannot have them, nor can those behind Spark Connect"
         )
-    work = applied(graph, plan)
-    work = replace(work, again=work.again & _certain(bound, rows)[0])
+    work = applied(graph, plan, certain=_certain(bound, rows)[0])
     return _made(ranking, plan, model, "signature", work if sorters else _without_layouts(work))
 
 
@@ -142,8 +140,7 @@ def _best(bound: Bound, rows: Rows, model: CostModel, sorters: bool) -> RunPlan:
         mixed |= idle
     if ranking.best.sorters:
         ranking = _worth_it(ranking, graph, model, asked)
-    work = applied(graph, ranking.best, known | chosen)
-    work = replace(work, again=work.again & certain)  # what was assumed is no reason to join twice
+    work = applied(graph, ranking.best, known | chosen, certain)
     if not sorters:
         work = _without_layouts(work)
     left = [node for node in graph.nodes if node not in known | chosen and has_choice(graph, node)]
@@ -152,15 +149,18 @@ def _best(bound: Bound, rows: Rows, model: CostModel, sorters: bool) -> RunPlan:
 
 def _without_layouts(work: Applied) -> Applied:
     """What a plan asks of a run that cannot divide and sort rows: its implementations alone, as far as Spark's own."""
-    return Applied(work.settings, again=work.again)
+    return Applied(work.settings)
 
 
 def _made(
     ranking: Ranking, plan: Plan, model: CostModel, choice: str, work: Applied, left: tuple[str, ...] = ()
 ) -> RunPlan:
-    return RunPlan(
-        ranking.signature(plan), units(plan.cost), model, choice, work, left, ranking.remarks, ranking
-    )  # fmt: skip
+    divided = [
+        f"`{node}`: its rows are divided by {', '.join(columns)} alone, for the sake of a coarser view behind it"
+        for (_, node, _), columns in work.divided.items()
+    ]
+    remarks = (*ranking.remarks, *divided)
+    return RunPlan(ranking.signature(plan), units(plan.cost), model, choice, work, left, remarks, ranking)
 
 
 def has_choice(graph: Graph, node: str) -> bool:

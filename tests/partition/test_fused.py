@@ -141,6 +141,23 @@ def test_what_a_killed_run_had_kept_is_read_by_the_run_that_goes_on():
     assert plan.counters["n"] == "t"
 
 
+def test_a_join_is_done_once_and_read_from_its_target():
+    join = {"operator": "join", "settings": {"keys": [{"left": "a"}], "right_suffix": "_2"}}
+    group = {
+        "operator": "aggregate",
+        "settings": {"group": ["a"], "aggregates": [{"name": "n", "expression": "count(*)"}]},
+    }
+    nodes = {"s": PARQUET, "r": PARQUET, "j": join, "g": group, "t": target("t"), "u": target("u")}
+    assert units(nodes, "s>j.left", "r>j.right", "j>t", "t>g", "g>u")["u"][2] == ("t",)
+
+
+def test_the_way_from_a_unit_on_is_as_long_as_the_units_that_wait_for_each_other():
+    nodes = {"s": CSV, "o": SORT, "x": SORT, "y": SORT, **{name: target(name) for name in "tuv"}}
+    alone = {"c": CSV, "p": COPY, "z": target("z")}
+    bound = bound_of({**nodes, **alone}, "s>o", "o>t", "t>x", "x>u", "u>y", "y>v", "c>p", "p>z")
+    assert fuse(bound).ways() == {"t": 3, "u": 2, "v": 1, "z": 1}
+
+
 def test_what_takes_much_work_is_not_done_twice():
     texts = {
         "operator": "derive",
@@ -155,13 +172,12 @@ def test_what_takes_much_work_is_not_done_twice():
         assert units(nodes, "s>d", "d>t", "d>x", "x>u")["u"][2] == ("t",)
 
 
-@given(st.sampled_from(list(Shape)), st.integers(1, 10_000), st.booleans(), st.data())
+@given(st.sampled_from(list(Shape)), st.integers(1, 10_000), st.data())
 @settings(max_examples=60, deadline=None)
-def test_units_of_any_workflow_run_one_after_the_other_and_count_once_also_after_a_kill(shape, seed, again, data):
+def test_units_of_any_workflow_run_one_after_the_other_and_count_once_also_after_a_kill(shape, seed, data):
     bound = bind(generate(24, shape, seed), catalogue())
     targets = [node for node in bound.order if bound.role(node) is Role.TARGET]
-    joins = [node for node in bound.order if again and bound.operators[node].name == "join"]
-    plan = fuse(bound, again=joins)
+    plan = fuse(bound)
     done: set[str] = set()
     for unit in plan.units:
         assert set(unit.reads) <= done, "what a unit reads is there before it"
@@ -172,10 +188,16 @@ def test_units_of_any_workflow_run_one_after_the_other_and_count_once_also_after
         computing = [unit.id for unit in plan.units if node in unit.nodes]
         assert plan.counters[node] in computing
         assert node not in targets or computing == [node], "a target is written once"
+    ways = plan.ways()
+    for unit in plan.units:
+        assert all(ways[read] > ways[unit.id] for read in unit.reads)
+        assert ways[unit.id] == 1 or any(
+            unit.id in other.reads and ways[other.id] == ways[unit.id] - 1 for other in plan.units
+        )
 
     killed = data.draw(st.integers(0, len(plan.units)), label="units that were done")
     there = {unit.id for unit in plan.units[:killed]}
-    after = fuse(bound, again=joins, there=there)
+    after = fuse(bound, there=there)
     for node in bound.order:
         if counted_ports(bound, node):
             before, now = plan.counters[node], after.counters[node]

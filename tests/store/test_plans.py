@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from engine.errors import BadInput
@@ -10,7 +12,7 @@ from engine.model.file import load
 from engine.model.physical import Step
 from engine.model.workflow import Hints, Planning
 from engine.operators import catalogue
-from engine.partition.fused import fuse
+from engine.plan.apply import Applied
 from engine.plan.costs import ROW_BYTES, WIDER_BYTE
 from engine.store import MetadataStore
 from engine.store.plans import plan_for_run, remember_plan
@@ -163,27 +165,34 @@ def test_a_small_side_is_broadcast_unless_something_else_promises_much(prices, t
     assert join(1_000_000, 600_000, 1_000_000) != "broadcast"  # too large to be copied to every task
 
 
-def test_who_reads_a_join_with_few_rows_need_not_wait_for_its_target_if_most_rows_pass(tmp_path):
-    def units(small: int, hints: dict[str, float] | None) -> dict[str, tuple[str, ...]]:
+def test_a_fine_view_is_divided_as_a_coarser_one_behind_it_groups(tmp_path):
+    def divided(fine: int | None, coarse: int | None, by: str = "b", **more: object) -> dict[object, object]:
+        count = [{"name": "n", "expression": "count(*)"}]
         bound = bound_of(
             {
-                "l": parquet("l.parquet", 1_000_000), "r": parquet("r.parquet", small),
-                "j": node("join", hints, keys=[{"left": "a"}], right_suffix="_2"), "t": target("t"),
-                "g": node("aggregate", group=["a"], aggregates=[{"name": "n", "expression": "count(*)"}]),
-                "u": target("u"),
+                "s": node("parquet_source", {"rows": 1_000_000}, path="s.parquet", columns={"a": "int", "b": "int"}),
+                "fine": node("aggregate", hint(fine), group=["a", "b"], aggregates=count), "v": target("v", **more),
+                "coarse": node("aggregate", hint(coarse), group=[by], aggregates=count), "w": target("w"),
             },
-            "l -> j.left", "r -> j.right", "j -> t", "t -> g", "g -> u",
+            "s -> fine", "fine -> v", "v -> coarse", "coarse -> w",
         )  # fmt: skip
         chosen = plan_for_run(bound, url=str(tmp_path / "store.db"))
         assert chosen is not None
-        plan = fuse(bound, again=chosen.applied.again)
-        return {unit.id: unit.reads for unit in plan.units}
+        assert bool(chosen.applied.divided) == any("coarser view" in remark for remark in chosen.remarks)
+        assert Applied.from_data(json.loads(json.dumps(chosen.applied.as_data()))) == chosen.applied
+        in_packs = plan_for_run(bound, url=str(tmp_path / "store.db"), sorters=False)
+        assert in_packs is not None
+        assert in_packs.applied.divided == {}
+        return dict(chosen.applied.divided)
 
-    def parquet(path: str, rows: int) -> dict[str, object]:
-        return node("parquet_source", {"rows": rows}, path=path, columns={"a": "int", "b": "string"})
+    def hint(rows: int | None) -> dict[str, object] | None:
+        return None if rows is None else {"rows": rows}
 
-    assert units(10_000, {"rows": 900_000})["u"] == ()
-    assert units(10_000, {"rows": 100_000})["u"] == ("t",), "the target is much smaller than the files"
-    assert units(10_000, {"rows": 5_000_000})["u"] == ("t",), "rows are multiplied"
-    assert units(10_000, None)["u"] == ("t",), "how many pass is assumed"
-    assert units(400_000, {"rows": 900_000})["u"] == ("t",), "to copy so many rows takes its time"
+    by_b, by_a = {("s", "fine", 0): ("b",)}, {("s", "fine", 0): ("a",)}
+    assert divided(900_000, 200_000) == by_b
+    assert divided(900_000, 200_000, by="a") == by_a
+    assert divided(300_000, 100_000) == {}, "grouped before they are divided, far fewer rows travel"
+    assert divided(900_000, 25) == {}, "25 values are no work for many tasks"
+    assert divided(900_000, 800_000) == {}, "the coarser view hardly groups"
+    assert divided(None, 200_000) == {}, "how many groups there are is assumed"
+    assert divided(900_000, None) == {}, "and so behind it"
