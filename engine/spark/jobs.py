@@ -20,6 +20,7 @@ from engine.events import Event, SparkJob
 
 POLL_SECONDS = 0.5
 LAST_SECONDS = 1.0  # after the run's end, for what Spark's listeners have not heard yet
+WAIT_SECONDS = 2 * LAST_SECONDS  # where a look takes long as well
 LAST_POLL_SECONDS = 0.02
 LONG_POLL_SECONDS = 1.0  # where looking takes long; Spark forgets all but the last hundred jobs
 SHARE = 0.01  # of the time that looking may take: it is the JVM's time too, and that has work to do
@@ -173,7 +174,7 @@ class JobsTold:
         """The last job has ended. It is told meanwhile; who needs all of them waits."""
         self._stop.set()
 
-    def wait(self, seconds: float = 2 * LAST_SECONDS) -> None:
+    def wait(self, seconds: float = WAIT_SECONDS) -> None:
         """Until all jobs are told, so long at most. From then on nothing more is told."""
         if self._thread is not None:
             self._thread.join(seconds)

@@ -42,14 +42,15 @@ from engine.spark.adbc import databases
 from engine.spark.backend import backend_of, cores_of
 from engine.spark.counts import NodeRows, PortRows, spread
 from engine.spark.failures import NodeFailed, fragments, reason_of, was_cancelled
-from engine.spark.jobs import JobsTold
+from engine.spark.jobs import WAIT_SECONDS, JobsTold
 from engine.spark.journal import Journal
 from engine.spark.progress import Progress
 from engine.spark.session import SparkSettings, close_session, open_session
 from engine.spark.targets import Delivery, FileDelivery, delivery
 
 POLL_SECONDS = 0.2
-CANCEL_SECONDS = 1.0  # how long a cancelled unit may take to notice
+CANCEL_SECONDS = 1.0  # so long the units and Spark's last word may take together, once a run is cancelled
+LAST_WORD_SECONDS = 0.1  # of that, at least for Spark's
 
 
 @dataclass(frozen=True)
@@ -149,11 +150,11 @@ def _missing_secrets(operator: Operator) -> list[str]:
     return [f"the environment variable `{name}` is not set" for name in names if name not in os.environ]
 
 
-def _end(jobs: JobsTold | None) -> None:
+def _end(jobs: JobsTold | None, seconds: float = WAIT_SECONDS) -> None:
     """Hear Spark's last word, for a moment at most: nothing stands behind the line that says how a run ended."""
     if jobs is not None:
         jobs.stop()
-        jobs.wait()
+        jobs.wait(seconds)
 
 
 class Run(ABC):
@@ -183,6 +184,7 @@ class Run(ABC):
         self.deliveries: dict[str, Delivery] = {}
         self.spark: SparkSession | None = None
         self.cancelled = control.cancelled
+        self.cancelled_at: float | None = None
         self.rows: PortRows = {}
         self.taken: dict[str, int] = {}
         self._counting = threading.Lock()
@@ -270,7 +272,7 @@ class Run(ABC):
         except (RunCancelled, KeyboardInterrupt):
             self.cancel()
             self._give_up()
-            _end(jobs)
+            _end(jobs, max(LAST_WORD_SECONDS, self._cancel_until() - time.monotonic()))
             self._finish("cancelled", started, "the person stopped the run")
             raise RunCancelled(f"{self.bound.name}: cancelled; the targets are as they were") from None
         except BaseException as error:
@@ -311,6 +313,8 @@ class Run(ABC):
 
     def cancel(self) -> None:
         """Stop: no unit starts any more, and Spark drops what it is doing."""
+        if self.cancelled_at is None:
+            self.cancelled_at = time.monotonic()
         self.cancelled.set()
         if self.spark is not None:
             try:
@@ -318,11 +322,15 @@ class Run(ABC):
             except Exception:
                 return  # the JVM is gone already
 
+    def _cancel_until(self) -> float:
+        """The moment from which on nothing that is cancelled is waited for; in a run that is not, counted from now."""
+        return (self.cancelled_at or time.monotonic()) + CANCEL_SECONDS
+
     def _wait(self, threads: Iterable[threading.Thread]) -> None:
         """Wait until they end. A cancelled one that was still planning only then asks for its job: dropped as well."""
-        deadline = time.monotonic() + CANCEL_SECONDS
+        until = self._cancel_until()
         for thread in threads:
-            while thread.is_alive() and (left := deadline - time.monotonic()) > 0:
+            while thread.is_alive() and (left := until - time.monotonic()) > 0:
                 thread.join(min(left, POLL_SECONDS))
                 if thread.is_alive() and self.cancelled.is_set():
                     self.cancel()

@@ -20,8 +20,10 @@ from engine.operators import catalogue
 from engine.request import RunRequest
 from engine.schedule.turn import Step
 from engine.spark.backend import Classic
+from engine.spark.jobs import WAIT_SECONDS, JobsTold
 from engine.spark.pack_turns import PackTurns, Turn
 from engine.spark.peek import held_packs, peek
+from engine.spark.runner import CANCEL_SECONDS
 from engine.spark.session import lent
 from engine.spark.targets import FileDelivery
 from tests.end_to_end.helpers import write
@@ -152,6 +154,28 @@ def test_a_scheduled_run_is_stepped_and_its_packs_are_looked_into(tpch: Path, tm
     send_to(again.folder, "cancel")
     with pytest.raises(RunCancelled):
         again.end()
+
+
+@pytest.mark.usefixtures("borrowed")
+def test_who_cancels_waits_for_units_and_for_sparks_last_word_together_no_longer_than_for_either(
+    tpch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+
+    class Silent(JobsTold):
+        """Spark never says its last word."""
+
+        def wait(self, seconds: float = WAIT_SECONDS) -> None:
+            waited.append(seconds)
+
+    monkeypatch.setattr("engine.spark.runner.JobsTold", Silent)
+    run = Running(fig1(tpch, tmp_path / "warehouse"), tmp_path / "run", granularity="fused", paused=True)
+    until(lambda: run.still() or run.error)
+    send_to(run.folder, "cancel")
+    with pytest.raises(RunCancelled):
+        run.end()
+    (seconds,) = waited
+    assert 0 < seconds <= CANCEL_SECONDS
 
 
 @pytest.mark.usefixtures("borrowed")
