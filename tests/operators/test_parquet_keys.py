@@ -30,6 +30,8 @@ def files(folder: Path, *tables: dict[str, Any]) -> list[Path]:
     ("values", "twice"),
     [
         ([3, 1, 2], 1),
+        ([1, 2, 3], 3),
+        (["a", "b", "c"], "c"),
         (["b", "a", "A", "a "], "a"),
         ([datetime.date(2026, 1, 1), datetime.date(2026, 1, 2)], datetime.date(2026, 1, 2)),
         ([Decimal("1.50"), Decimal("1.51")], Decimal("1.50")),
@@ -67,6 +69,20 @@ def test_it_is_what_counting_says(tmp_path_factory, rows, cut):
         parquet.write_table(pa.table(columns, schema=types), made[-1])
     whole = [row for row in rows if None not in row]
     assert keys_are_unique(made, ["k", "l"]) == (len(whole) == len(set(whole)))
+
+
+@given(keys=st.lists(st.integers(0, 9) | st.none(), max_size=8), ordered=st.booleans(), cut=st.integers(0, 8))
+def test_one_column_in_order_or_not_is_what_counting_says(tmp_path_factory, keys, ordered, cut):
+    if ordered:
+        keys.sort(key=lambda key: (key is None, key))
+    folder = tmp_path_factory.mktemp("keys")
+    schema = pa.schema({"k": pa.int64()})
+    made = []
+    for number, part in enumerate((keys[:cut], keys[cut:])):
+        made.append(folder / f"{number}.parquet")
+        parquet.write_table(pa.table({"k": part}, schema=schema), made[-1])
+    there = [key for key in keys if key is not None]
+    assert keys_are_unique(made, ["k"]) == (len(there) == len(set(there)))
 
 
 @pytest.mark.parametrize(
