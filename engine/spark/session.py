@@ -254,9 +254,9 @@ def spark_properties(settings: SparkSettings, scratch: Path, driver_options: str
         ),
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a job to list files costs more than they
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Before it reads a row group, Parquet would look each compared column's dictionary through for a value that is not
-        # there, and skip the group. A lookup's default is such a value, and is there in none: 11 % of SSB's Q3.1 at 4.
-        # The least and the largest value of each group and page still skip.
+        # Parquet would look through the dictionary of each compared column in every row group, to skip one that does
+        # not have the value: a lookup's default is in none, and looking takes 11 % of SSB's Q3.1 at scale 4.
+        # By the least and the largest values of groups and pages it still skips.
         "spark.hadoop.parquet.filter.dictionary.enabled": "false",
         # A mark of success is not part of a target: it was written only to be removed again.
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
