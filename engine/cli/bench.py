@@ -87,10 +87,12 @@ def _print(report: dict[str, Any]) -> None:
     for name, figures in report["contenders"].items():
         seconds = figures["seconds"]
         spread = f"{min(seconds):.2f}-{max(seconds):.2f} s" if seconds else "-"
-        median = f"{figures['median']:.2f} s" if seconds else figures.get("failed", "-")
+        median = f"{figures['median']:.2f} s" if seconds else "-"
         memory = f"  peak {figures['peak_mb']:,.0f} MB" if "peak_mb" in figures else ""
         others = [f"{key} {value:,.4g}" for key, value in figures.items() if key not in _SHOWN]
         click.echo(f"{name:<{width}}{median:>10}  ({spread}){memory}{''.join(f'  {text}' for text in others)}")
+        if "failed" in figures:
+            click.secho(f"{'':<{width}}failed: {figures['failed']}", fg="red")
     for name, value in report["ratios"].items():
         click.echo(f"{name}: {value:.2f}")
     for name, value in report["facts"].items():

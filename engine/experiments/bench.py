@@ -109,8 +109,9 @@ class Report:
         self.evidence[text] = figures
 
     def finished(self, *names: str) -> bool:
-        """Whether all of these contenders have figures."""
-        return all(name in self.contenders and self.contenders[name].seconds for name in names)
+        """Whether all of these contenders have figures, of every round: one that failed on its way proves nothing."""
+        found = [self.contenders.get(name) for name in names]
+        return all(one is not None and one.seconds and not one.failed for one in found)
 
     def ratio(self, slower: str, faster: str) -> float:
         """How many times as long the first contender took as the second, by their medians; kept as well."""
