@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from typing import Any
 
@@ -111,3 +112,11 @@ def was_cancelled(error: BaseException) -> bool:
         or "cancelled part of cancelled job group" in text
         or ("Job" in text and "cancelled" in text)
     )
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether something failed because there is no room left where it writes."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    text = f"{error} {reason_of(error)}"
+    return "No space left on device" in text or "Disk quota exceeded" in text

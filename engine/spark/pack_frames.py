@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,16 +10,31 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from engine.model.binding import Bound
+from engine.model.binding import Bound, Link
 from engine.model.operator import Built, Category, Role, Split, Target, leaving, port_frame
 from engine.schedule.build import PackUnits, Port
 from engine.schedule.queues import Pack, Queue
 from engine.spark.compile import PORT, CountedRows, NodeBuilder, in_one_job, tagged, writable
+from engine.spark.failures import is_full
 from engine.spark.packs import PackStore
 
-# How much larger packs may be than what they are made of, where nobody has seen it yet: a derived column, a code
-# written out. What an operator adds to the rows themselves is not to be guessed, and goes to disk the first time.
-UNSEEN_GROWTH = 2.0
+MARGIN = 1.5  # packs may come out so much larger than was reckoned, or than those before them
+_WIDTHS = {
+    "boolean": 1,
+    "byte": 4,
+    "short": 4,
+    "integer": 4,
+    "date": 4,
+    "float": 4,
+    "long": 8,
+    "double": 8,
+    "timestamp": 8,
+    "timestamp_ntz": 8,
+    "decimal": 16,
+}  # bytes of a value in a pack; by Spark's names
+_LEAST_WIDTH = 4  # of a text: its length
+
+_WRITTEN = re.compile(r"part-(\d+)-.*[-.]c(\d+)\.")  # a file's name as Spark gives it
 
 Produced = list[tuple[Pack, tuple[Queue, ...]]]
 
@@ -174,12 +190,12 @@ class PackFrames:
 
     def _written(self, frame: DataFrame, node: str, ports: Sequence[str], size: int | None, by_port: bool) -> Produced:
         queues = {port: self.queues_of(node, port) for port in ports}
-        staged = all(queue.capacity is None for port in ports for queue in queues[port])
-        expected = self._expected(node, ports, size)
+        staged = any(is_staged(queues[port]) for port in ports)
+        expected = self._expected(node, ports, size, frame.schema)
         folder = self.store.new_folder(expected or 0, on_disk=staged or expected is None)
         produced: Produced = []
         try:
-            self._save(writable(frame), folder, by_port)
+            folder = self._save_somewhere(writable(frame), folder, by_port)
             for port in ports:
                 where = folder / f"{PORT}={port}" if by_port else folder
                 for file, rows in _files(where):
@@ -192,18 +208,39 @@ class PackFrames:
                 self._growth[node, *ports] = max(growth, self._growth.get((node, *ports), 1.0))
         return produced
 
-    def _expected(self, node: str, ports: Sequence[str], size: int | None) -> int | None:
+    def _expected(self, node: str, ports: Sequence[str], size: int | None, schema: StructType) -> int | None:
         """About how many bytes a job gives that is made of so many, None where nobody can tell."""
         if size is None:
             return None
         with self._lock:
             growth = self._growth.get((node, *ports))
         if growth is None:
-            before = self.made.parts[self.unit_of[node]].nodes
-            if any(self.bound.operators[inner].adds_rows for inner in before):
-                return None
-            growth = UNSEEN_GROWTH
-        return int(size * growth)
+            growth = self._unseen_growth(self.unit_of[node], schema)
+        return None if growth is None else int(size * growth * MARGIN)
+
+    def _unseen_growth(self, unit: str, schema: StructType) -> float | None:
+        """How many times as large as its input a unit's packs may be, before anybody has seen some.
+
+        What a source's files say of their size is not how large packs are, and how long a new text is nobody knows:
+        such packs go to disk the first time.
+        """
+        nodes = self.made.parts[unit].nodes
+        if any(self.bound.role(node) is Role.SOURCE or self.bound.operators[node].adds_rows for node in nodes):
+            return None
+        taken: dict[str, str] = {}
+        for queue, link in self.made.links.items():
+            if self.unit_of[link.target] == unit and self._is_main(link):
+                known = self._schemas.get(self.made.sources[queue])
+                taken |= {field.name: field.dataType.simpleString() for field in known or ()}
+        new = [field for field in schema if taken.get(field.name) != field.dataType.simpleString()]
+        if not taken or any(field.dataType.typeName() not in _WIDTHS for field in new):
+            return None
+        added = sum(_WIDTHS[field.dataType.typeName()] for field in new)
+        return 1 + added / (_LEAST_WIDTH * len(taken))
+
+    def _is_main(self, link: Link) -> bool:
+        """Whether a link ends on the port by which the rows come that its node works on."""
+        return link.target_port == self.bound.operators[link.target].input_ports()[0].name
 
     def write_kept(self, frame: DataFrame) -> list[Pack]:
         """Write rows that a unit keeps for itself, on disk."""
@@ -212,6 +249,18 @@ class PackFrames:
         kept = [self.store.adopt(file, rows, 1) for file, rows in _files(folder)]
         self.store.remove_folder(folder)
         return kept
+
+    def _save_somewhere(self, frame: DataFrame, folder: Path, by_port: bool) -> Path:
+        """Write packs; where the memory turns out to be full, as others use it too, they are written to disk."""
+        try:
+            self._save(frame, folder, by_port)
+        except Exception as error:
+            if not self.store.is_in_memory(folder) or not is_full(error):
+                raise
+            self.store.remove_folder(folder)
+            folder = self.store.new_folder(on_disk=True)
+            self._save(frame, folder, by_port)
+        return folder
 
     def _save(self, frame: DataFrame, folder: Path, by_port: bool) -> None:
         writer = frame.write.options(**_WRITING).option("maxRecordsPerFile", self.pack_rows)
@@ -222,11 +271,25 @@ class PackFrames:
         return tuple(self.queues[id_] for id_ in self.made.ports[self.unit_of[node]][node, port])
 
 
+def is_staged(queues: Sequence[Queue]) -> bool:
+    """Whether packs that go into these queues are kept for another subflow, and so lie on disk from the start.
+
+    Those who read them there may work at the same time: none of them may move a file that another one reads.
+    """
+    return any(queue.capacity is None for queue in queues)
+
+
+def _place(file: Path) -> tuple[int, int]:
+    """The task that wrote a file, and how many it wrote before; as text, Spark's 1000th stands before its 101st."""
+    found = _WRITTEN.match(file.name)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
 def _files(folder: Path) -> list[tuple[Path, int]]:
     """The packs that were written into a folder, in their order, with their rows; those without rows left out."""
     from pyarrow import parquet
 
-    files = sorted(folder.glob("*.parquet")) if folder.is_dir() else []
+    files = sorted(folder.glob("*.parquet"), key=_place) if folder.is_dir() else []
     counted = [(file, parquet.read_metadata(file).num_rows) for file in files]
     return [(file, rows) for file, rows in counted if rows]
 

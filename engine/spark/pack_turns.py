@@ -20,14 +20,13 @@ from pyspark.sql.types import StructType
 
 from engine.events import DegreeMeasured, EventLog
 from engine.model.operator import BuildInputs, Built, Mode, PassOn, Role, Source, Target, port_frame
-from engine.operators._formats import is_compressed
-from engine.operators.file_sources import ColumnarSource, FileSource
+from engine.operators.file_sources import ColumnarSource
 from engine.operators.warehouse import Aggregate
 from engine.schedule.queues import Pack, Queue
 from engine.schedule.turn import Activation, Outcome, Step
 from engine.schedule.unit import Unit
 from engine.spark.compile import CountedRows
-from engine.spark.pack_frames import PackFrames, Produced
+from engine.spark.pack_frames import PackFrames, Produced, is_staged
 from engine.spark.pipelines import SAMPLE_SPLITS, WORTH_MEASURING, Pipelines
 from engine.spark.slices import Slice, slices_of, write_packs
 from engine.spark.targets import Delivery
@@ -354,8 +353,7 @@ class PackTurns:
         reader = self.readers[unit.id]
         slices = reader.slices
         if slices is None or (reader.cursor == 0 and self._in_one_go(unit, slices, allowed)):
-            size = self._expected_bytes(reader)
-            self._side_by_side(turn, [partial(self._pipeline, unit, {}, None, size)])
+            self._side_by_side(turn, [partial(self._pipeline, unit, {}, None, None)])
             turn.cursor = -1
             turn.outcome.exhausted = True
             turn.outcome.rows_read = self._rows_read(turn, reader) or 0
@@ -399,15 +397,6 @@ class PackTurns:
         own = (reader.node, "out") in self.frames.made.ports[unit]
         return own or reader.node in counted or self._known_rows(reader) is not None
 
-    def _expected_bytes(self, reader: Reader) -> int | None:
-        """About what all rows of a source take as packs, None where nobody knows: a database, a compressed text."""
-        if reader.slices is not None:
-            return sum(slice_.bytes for slice_ in reader.slices)
-        source = self.bound.operators[reader.node]
-        files = source.files(self.frames.builder.place) if isinstance(source, FileSource) else []
-        plain = files and not any(is_compressed(file) for file in files)
-        return size_of(files) if plain else None
-
     def _in_one_go(self, unit: Unit, slices: list[Slice], allowed: int) -> bool:
         in_order = (self.readers[unit.id].node, "out") in self.frames.ordered
         if not slices:
@@ -430,7 +419,7 @@ class PackTurns:
         (node, port) = next(iter(self.frames.made.ports[unit.id]))
         self.frames.know_schema(node, port, self._schema_of(reader))
         queues = self.frames.queues_of(node, port)
-        store, folder = self.frames.store, self._folder_for(reader, chosen)
+        store, folder = self.frames.store, self._folder_for(reader, chosen, on_disk=is_staged(queues))
         turn.outcome.produced = [
             (store.adopt(file, rows, len(queues)), queues) for file, rows in self._packs_of(reader, chosen, folder)
         ]
@@ -452,8 +441,9 @@ class PackTurns:
         self._saw(reader, chosen, size_of(files))
         return folder, files
 
-    def _folder_for(self, reader: Reader, chosen: list[Slice]) -> Path:
-        return self.frames.store.new_folder(int(reader.growth * sum(slice_.bytes for slice_ in chosen)))
+    def _folder_for(self, reader: Reader, chosen: list[Slice], on_disk: bool = False) -> Path:
+        expected = int(reader.growth * sum(slice_.bytes for slice_ in chosen))
+        return self.frames.store.new_folder(expected, on_disk)
 
     def _packs_of(
         self, reader: Reader, chosen: list[Slice], folder: Path, pack_rows: int | None = None

@@ -109,6 +109,10 @@ class PackStore:
         with self._lock:
             return self.memory_bytes + self.kept_bytes
 
+    def is_in_memory(self, path: Path) -> bool:
+        """Whether a file or folder of ours lies in the memory tier."""
+        return self.memory is not None and path.is_relative_to(self.memory)
+
     def _fits(self, more: int) -> bool:
         return self.used_bytes + more <= self.budget_bytes
 
@@ -147,7 +151,7 @@ class PackStore:
         with self._lock:
             self._next += 1
             name = f"p{self._next:08d}{ENDING}"
-            in_memory = self.memory is not None and file.is_relative_to(self.memory)
+            in_memory = self.is_in_memory(file)
             if in_memory:
                 kept = self._kept_for(file)
                 if kept is not None:
@@ -219,7 +223,7 @@ class PackStore:
                         f"the row pack {pack.name} is gone (the machine was restarted, or somebody removed it); "
                         "the run cannot be resumed"
                     )
-                in_memory = self.memory is not None and path.is_relative_to(self.memory)
+                in_memory = self.is_in_memory(path)
                 self._packs[pack.name] = _Stored(path, pack.bytes, in_memory, holders)
                 self._count(pack.bytes, in_memory)
                 self._next = max(self._next, int(pack.name[1:9]))

@@ -31,7 +31,7 @@ from engine.operators import _formats
 from engine.operators._sql import plain, quoted
 from engine.operators.file_targets import FileTarget, TblTarget, TextTarget
 from engine.spark.compile import writable
-from engine.spark.failures import reason_of
+from engine.spark.failures import is_full
 from engine.spark.sorted_staging import SortedStage
 from engine.spark.tools import SparkTools
 
@@ -171,7 +171,7 @@ class FileDelivery:
         try:
             yield
         except Exception as error:
-            if _is_full(error):
+            if is_full(error):
                 raise EnvironmentProblem(
                     f"node `{self.node}`: the disk is full: there is no room for `{self.path}`; the target is as it was"
                 ) from error
@@ -509,10 +509,3 @@ def _compressed(data: bytes, how: str) -> bytes:
         case "bzip2":
             return bz2.compress(data)
     return data
-
-
-def _is_full(error: BaseException) -> bool:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return True
-    text = f"{error} {reason_of(error)}"
-    return "No space left on device" in text or "Disk quota exceeded" in text

@@ -32,7 +32,7 @@ WHY = {
 SCORE = {
     "rr": "Score: how soon it is its turn",
     "mc": "Score: rows that wait for it",
-    "mm": "Score: MemB, rows freed a second × rows that wait",
+    "mm": "Score: MemB, rows freed a second × rows that wait; none above 0: the rows that wait",
 }
 
 TIME, TURN, UNIT, STEP, CANDIDATES = range(5)  # columns of the table

@@ -39,8 +39,10 @@ class MinimumMemory(Policy):
         return (candidate.rows_in - candidate.rows_out) / candidate.seconds * candidate.queue_rows
 
     def scores(self, candidates: Sequence[Candidate], last: int) -> list[float]:
+        """MemB of each; where none is positive, the rows that wait, by which it then picks as MC does."""
         # All at once: calling `score` for each of them would be a third of what a decision takes.
-        return [
+        found = [
             (one.rows_in - one.rows_out) / one.seconds * one.queue_rows if one.seconds > 0 else 0.0
             for one in candidates
         ]
+        return found if max(found) > 0 else [float(one.queue_rows) for one in candidates]
