@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 from pyspark.sql import DataFrame
 
-from engine.events import UnitDecided, UnitFinished, UnitProgress, UnitStarted
+from engine.events import Remark, UnitDecided, UnitFinished, UnitProgress, UnitStarted
 from engine.partition.fused import FusedPlan, Held, Unit, fuse
 from engine.schedule.graph import QueueSpec, ScheduleGraph, UnitSpec, Work
 from engine.schedule.pace import Pace
@@ -34,6 +34,7 @@ from engine.spark.targets import FileDelivery
 UNITS_PER_CORE = (
     2  # while one of them is planned, or its files are moved into place, the others have work for the cores
 )
+NO_THREADS = "its `threads` are heeded where rows travel in packs; in fused units Spark's own tasks work side by side"
 PROGRESS_SECONDS = 0.5  # between two questions to Spark, which take from the cores that do the work
 
 
@@ -98,6 +99,9 @@ class FusedRun(Run):
 
     def _run_units(self) -> None:
         assert self.spark is not None
+        for node, described in self.bound.workflow.nodes.items():
+            if described.threads:
+                self.log.add(Remark(node=node, message=NO_THREADS))
         planned = Planned(self.id, self.bound, self.settings.applied, self.spark)
         for unit in self.plan.units:
             if unit.held is not Held.TARGET:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,8 +74,14 @@ def _launch(
         run_id, folder, started = earlier.run, Path(earlier.folder), earlier.started
         if is_committing(folder):
             return _commit_forward(earlier, folder, store)
-        settings = replace(settings, schedule=_begun_with(folder, bound))
-        plan = _begun_plan(folder)
+        first = next(read_steps(folder / FILE), None)
+        if first is None:  # it was killed as it began: the same again, from the start
+            same = {"granularity": Granularity(earlier.granularity), "policy": earlier.policy}
+            settings = replace(settings, schedule=replace(settings.schedule, **same))
+            plan = _chosen_plan(bound, settings, store)
+        else:
+            settings = replace(settings, schedule=_begun_with(first, bound))
+            plan = _begun_plan(first)
     else:
         plan = _chosen_plan(bound, settings, store)
         run_id = new_run_id(started)
@@ -172,9 +178,9 @@ def _chosen_plan(bound: Bound, settings: RunSettings, store: str | None) -> _Cho
     return _Chosen(plan.applied, plan.told(), plan=plan)
 
 
-def _begun_plan(folder: Path) -> _Chosen:
+def _begun_plan(first: Mapping[str, Any]) -> _Chosen:
     """The plan that a killed run was begun with; what is known of the rows may have changed since."""
-    begun = next(read_steps(folder / FILE))["plan"]
+    begun = first["plan"]
     return _Chosen(Applied.from_data(begun["applied"]), begun["told"])
 
 
@@ -227,11 +233,8 @@ def _earlier_measures(bound: Bound, schedule: ScheduleSettings, store: str | Non
     return {}
 
 
-def _begun_with(folder: Path, bound: Bound) -> ScheduleSettings:
+def _begun_with(first: Mapping[str, Any], bound: Bound) -> ScheduleSettings:
     """The settings that a killed run was begun with. It goes on with the same parameters, or not at all."""
-    first = next(read_steps(folder / FILE), None)
-    if first is None:
-        raise BadInput(f"{folder}: the run was killed before its first step; run it anew")
     for name, value in first["values"].items():
         if bound.values.get(name) != value:
             raise BadInput(f"--resume: the run was begun with {name}={value}; give it the same again, by --param")

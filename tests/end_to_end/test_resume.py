@@ -113,8 +113,31 @@ def test_a_run_that_ended_or_changed_is_not_resumed(spark, data, tmp_path):  # n
     assert "there is no such run" in unknown.stderr
 
 
+def test_a_run_killed_before_it_had_written_anything_down_begins_again(spark, data, fused, tmp_path, monkeypatch):  # noqa: F811
+    file = prepared(data, tmp_path)
+    home = tmp_path / "home"
+    with monkeypatch.context() as patch:
+        patch.setattr("engine.spark.progress.Progress.begin", Killed.now)
+        for name in ("_give_up", "_finish"):
+            patch.setattr("engine.spark.runner.Run." + name, lambda self, *told: None)
+        patch.setattr("engine.spark.launch._keep", keep_first(patch))
+        with pytest.raises(Killed):
+            papilio_here("run", file, "--granularity", "tree", "--policy", "mc", "--run-dir", tmp_path / "run",
+                         home=home, spark=spark)  # fmt: skip
+    run = the_run(tmp_path)
+    summary = answer(papilio_here("run", file, "--resume", run, "--json", home=home, spark=spark))
+    assert (summary["run"], summary["status"]) == (run, "done")
+    assert (summary["granularity"], summary["policy"]) == ("tree", "mc")
+    assert targets(tmp_path) == fused[0]
+
+
 class Killed(BaseException):
     """In place of a kill: nothing is cleaned up behind it."""
+
+    @staticmethod
+    def now(*given):
+        """Somebody does something, and is killed over it."""
+        raise Killed
 
 
 @contextlib.contextmanager

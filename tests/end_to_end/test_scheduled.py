@@ -19,6 +19,7 @@ from engine.events import (
     LogReader,
     QueueSnapshot,
     QueueSpilled,
+    Remark,
     SparkJob,
     UnitActivated,
     UnitDecided,
@@ -545,6 +546,12 @@ def run_line(spark, data, folder, *options, threads=None):
         file.write_text(file.read_text().replace("  dear:\n", f"  dear:\n    threads: {threads}\n"))
     done = papilio_here("run", file, "--json", "--pack-rows", 500, *options, home=folder / "home", spark=spark)
     return answer(done)
+
+
+def test_a_fused_run_says_that_it_does_not_heed_threads(spark, data, tmp_path):
+    summary = run_line(spark, data, tmp_path, threads=3)
+    said = [event for event in LogReader(Path(summary["folder"]) / "events.jsonl") if isinstance(event, Remark)]
+    assert [(event.node, "packs" in event.message) for event in said] == [("dear", True)]
 
 
 def in_order(folder):
