@@ -76,8 +76,9 @@ def _launch(
             return _commit_forward(earlier, folder, store)
         first = next(read_steps(folder / FILE), None)
         if first is None:  # it was killed as it began: the same again, from the start
-            same = {"granularity": Granularity(earlier.granularity), "policy": earlier.policy}
-            settings = replace(settings, schedule=replace(settings.schedule, **same))
+            granularity = Granularity(earlier.granularity)
+            schedule = replace(settings.schedule, granularity=granularity, policy=earlier.policy)
+            settings = replace(settings, schedule=schedule)
             plan = _chosen_plan(bound, settings, store)
         else:
             settings = replace(settings, schedule=_begun_with(first, bound))

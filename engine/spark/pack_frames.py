@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from engine.model.binding import Bound, Link
-from engine.model.operator import Built, Category, Role, Split, Target, leaving, port_frame
+from engine.model.operator import Built, Category, Role, Source, Split, Target, leaving, port_frame
 from engine.schedule.build import PackUnits, Port
 from engine.schedule.queues import Pack, Queue
 from engine.spark.compile import PORT, CountedRows, NodeBuilder, in_one_job, tagged, writable
@@ -21,17 +21,17 @@ from engine.spark.packs import PackStore
 MARGIN = 1.5  # packs may come out so much larger than was reckoned, or than those before them
 _WIDTHS = {
     "boolean": 1,
-    "byte": 4,
-    "short": 4,
-    "integer": 4,
+    "tinyint": 4,
+    "smallint": 4,
+    "int": 4,
     "date": 4,
     "float": 4,
-    "long": 8,
+    "bigint": 8,
     "double": 8,
     "timestamp": 8,
     "timestamp_ntz": 8,
     "decimal": 16,
-}  # bytes of a value in a pack; by Spark's names
+}  # bytes of a value in a pack
 _LEAST_WIDTH = 4  # of a text: its length
 
 _WRITTEN = re.compile(r"part-(\d+)-.*[-.]c(\d+)\.")  # a file's name as Spark gives it
@@ -221,22 +221,23 @@ class PackFrames:
     def _unseen_growth(self, unit: str, schema: StructType) -> float | None:
         """How many times as large as its input a unit's packs may be, before anybody has seen some.
 
-        What a source's files say of their size is not how large packs are, and how long a new text is nobody knows:
-        such packs go to disk the first time.
+        How long a new text is nobody knows: such packs go to disk the first time.
         """
-        nodes = self.made.parts[unit].nodes
-        if any(self.bound.role(node) is Role.SOURCE or self.bound.operators[node].adds_rows for node in nodes):
-            return None
         taken: dict[str, str] = {}
+        for node in self.made.parts[unit].nodes:
+            operator = self.bound.operators[node]
+            if operator.adds_rows:
+                return None
+            if isinstance(operator, Source) and operator.role is Role.SOURCE:
+                taken |= operator.declared() or operator.discover(self.builder.place) or {}
         for queue, link in self.made.links.items():
             if self.unit_of[link.target] == unit and self._is_main(link):
                 known = self._schemas.get(self.made.sources[queue])
-                taken |= {field.name: field.dataType.simpleString() for field in known or ()}
-        new = [field for field in schema if taken.get(field.name) != field.dataType.simpleString()]
-        if not taken or any(field.dataType.typeName() not in _WIDTHS for field in new):
+                taken |= {} if known is None else _columns(known)
+        added = [width_of(kind) for name, kind in _columns(schema).items() if taken.get(name) != kind]
+        if not taken or None in added:
             return None
-        added = sum(_WIDTHS[field.dataType.typeName()] for field in new)
-        return 1 + added / (_LEAST_WIDTH * len(taken))
+        return 1 + sum(width or 0 for width in added) / (_LEAST_WIDTH * len(taken))
 
     def _is_main(self, link: Link) -> bool:
         """Whether a link ends on the port by which the rows come that its node works on."""
@@ -269,6 +270,15 @@ class PackFrames:
     def queues_of(self, node: str, port: str) -> tuple[Queue, ...]:
         """The queues that the packs of a port go into."""
         return tuple(self.queues[id_] for id_ in self.made.ports[self.unit_of[node]][node, port])
+
+
+def width_of(kind: str) -> int | None:
+    """The bytes of a value of a type in a pack, None where they are not always the same."""
+    return _WIDTHS.get(kind.partition("(")[0])
+
+
+def _columns(schema: StructType) -> dict[str, str]:
+    return {field.name: field.dataType.simpleString() for field in schema}
 
 
 def is_staged(queues: Sequence[Queue]) -> bool:

@@ -26,7 +26,7 @@ from engine.schedule.queues import Pack, Queue
 from engine.schedule.turn import Activation, Outcome, Step
 from engine.schedule.unit import Unit
 from engine.spark.compile import CountedRows
-from engine.spark.pack_frames import PackFrames, Produced, is_staged
+from engine.spark.pack_frames import PackFrames, Produced, is_staged, width_of
 from engine.spark.pipelines import SAMPLE_SPLITS, WORTH_MEASURING, Pipelines
 from engine.spark.slices import Slice, slices_of, write_packs
 from engine.spark.targets import Delivery
@@ -353,7 +353,7 @@ class PackTurns:
         reader = self.readers[unit.id]
         slices = reader.slices
         if slices is None or (reader.cursor == 0 and self._in_one_go(unit, slices, allowed)):
-            self._side_by_side(turn, [partial(self._pipeline, unit, {}, None, None)])
+            self._side_by_side(turn, [partial(self._pipeline, unit, {}, None, self._pack_bytes(reader))])
             turn.cursor = -1
             turn.outcome.exhausted = True
             turn.outcome.rows_read = self._rows_read(turn, reader) or 0
@@ -396,6 +396,13 @@ class PackTurns:
         reader = self.readers[unit]
         own = (reader.node, "out") in self.frames.made.ports[unit]
         return own or reader.node in counted or self._known_rows(reader) is not None
+
+    def _pack_bytes(self, reader: Reader) -> int | None:
+        """What all rows of a source take as packs, None where nobody knows: what files say of themselves is less."""
+        widths = [width_of(field.dataType.simpleString()) for field in self._schema_of(reader)] if reader.slices else []
+        if not widths or None in widths:
+            return None
+        return sum(slice_.rows for slice_ in reader.slices or ()) * sum(width or 0 for width in widths)
 
     def _in_one_go(self, unit: Unit, slices: list[Slice], allowed: int) -> bool:
         in_order = (self.readers[unit.id].node, "out") in self.frames.ordered

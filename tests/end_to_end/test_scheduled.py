@@ -487,7 +487,8 @@ def test_subflows_that_read_the_same_packs_at_the_same_time_find_them(spark, tmp
 
     def noted(self, packs):
         packs = list(packs)
-        moved.extend(pack.name for pack in packs if self.is_in_memory(self.path(pack)))
+        shared = [pack.name for pack in packs if self._packs[pack.name].holders > 1]
+        moved.extend(name for name in shared if self._packs[name].in_memory)
         to_disk(self, packs)
 
     monkeypatch.setattr(PackStore, "to_disk", noted)
