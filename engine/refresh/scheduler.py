@@ -125,16 +125,24 @@ class Scheduler:
         if table.batches:  # it holds once these are loaded
             table.batches[-1] = (table.batches[-1][0], safe)
         elif safe > table.safe:
-            table.safe = safe
+            self._moved(table, safe)
             self._cascade(table)
 
     def finish(
-        self, job: Job, now: float, *, failed: bool = False, cold: bool = False, hold: Iterable[str] = ()
+        self,
+        job: Job,
+        now: float,
+        *,
+        failed: bool = False,
+        cold: bool = False,
+        hold: Iterable[str] = (),
+        safe: Mapping[str, float] | None = None,
     ) -> None:
         """A job is done: its tables are as fresh as it said, or nothing of it was loaded and all has to come again.
 
         Nothing is learnt from a cold one, which did what only the first update of a table has to do. Tables to hold
-        are not tried again before `resume`; what comes for them waits.
+        are not tried again before `resume`; what comes for them waits. `safe` is up to where base tables are safe,
+        where their driver knows it: of what arrived, not all may have been there any more.
         """
         now = self._clock(now)
         if self._running[job.track] is not job:
@@ -155,7 +163,7 @@ class Scheduler:
                 if table.released is None:
                     table.released = job.started
             else:
-                self._loaded(table, load, now)
+                self._loaded(table, load, now, job.number, (safe or {}).get(load.table))
                 if len(job.loads) == 1 and table.cost.learns and not cold and load.upto > load.after:
                     self._learn(table, load.upto - load.after, now - job.started)
             if table.released is not None:
@@ -196,10 +204,16 @@ class Scheduler:
         now = self._clock(now)
         for name in names:
             table = self.tables[name]
-            if table.freshness > freshness and table.job is None:
+            if table.freshness > freshness and (table.is_base or table.job is None):
                 table.account(now)
-                table.freshness = table.safe = freshness
-                table.available = freshness
+                table.freshness = table.available = freshness
+                table.safe = min(table.safe, freshness)  # one that nothing was ever loaded into stays at no time
+                if table.is_base:  # what waits are promises alone
+                    table.batches = [(freshness, promised) for _, promised in table.batches]
+                elif table.released is not None:
+                    table.released = None
+                    if table.place:
+                        self._take(table)
                 if table.bound is not None:
                     self._watch(table, now)
 
@@ -321,7 +335,7 @@ class Scheduler:
 
     # -- what follows
 
-    def _loaded(self, table: Table, load: Load, now: float) -> None:
+    def _loaded(self, table: Table, load: Load, now: float, job: int, known_safe: float | None) -> None:
         """A table has what a job loaded into it; whatever derives from it may now move."""
         table.account(now)
         table.updates += 1
@@ -333,14 +347,27 @@ class Scheduler:
                     safe = promised
             del table.batches[: table.loading]
             table.loading = 0
+            if known_safe is not None:
+                safe = known_safe
+            if not table.batches:
+                table.available = load.upto
+        elif safe <= load.after:  # it could not move: it is tried again once one of its sources has
+            table.released = None
+            table.available = safe
+            if any([source.moved >= job for source in table.sources]):
+                self._follow(table)
         elif table.released is None:
             table.available = safe  # a driver may end a view's job earlier, where its sources' partitions end
         if safe > table.safe:
-            table.safe = safe
+            self._moved(table, safe)
         if table.bound is not None:
             self._watch(table, now)
         if table.dependents:
             self._cascade(table)
+
+    def _moved(self, table: Table, safe: float) -> None:
+        table.safe = safe
+        table.moved = self._jobs
 
     def _cascade(self, table: Table) -> None:
         """The update jobs of all tables directly sourced from one are released (section 2.1)."""

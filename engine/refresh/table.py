@@ -19,7 +19,7 @@ class Table:
 
     __slots__ = (
         "alpha", "area", "available", "batches", "beta", "bound", "breaks", "broken_s", "chop", "cost", "dependents",
-        "freshness", "gain", "group", "held", "is_base", "job", "key", "lateness", "loading", "name", "next_arrival",
+        "freshness", "gain", "group", "held", "is_base", "job", "key", "lateness", "loading", "moved", "name", "next_arrival",
         "number", "peak", "period", "periods", "place", "priority", "punctuated", "released", "removed", "safe",
         "scan", "shared_s", "siblings", "since", "sources", "spec", "updates", "weight",
     )  # fmt: skip
@@ -48,6 +48,7 @@ class Table:
         # Edges (section 2.2).
         self.freshness = freshness  # the largest timestamp in it
         self.safe = freshness  # no smaller timestamp can come any more, as far as it is loaded
+        self.moved = 0  # how many jobs had begun when its safe edge moved last
         self.available = freshness  # what it would be were all loaded that waits
         self.batches: list[tuple[float, float]] = []  # of a base table: (largest timestamp, safe after it)
         self.punctuated = -NEVER  # what the stream promised last
@@ -137,6 +138,7 @@ class Table:
             pending = bool(self.batches)
         else:
             pending = self.available > self.freshness
-            assert self.available <= min(source.safe for source in self.sources)
+            # An empty view counts as fresh from where its data will begin, which its sources have yet to reach.
+            assert self.available == self.freshness or self.available <= min(source.safe for source in self.sources)
         if self.job is None:
             assert pending == (self.released is not None)

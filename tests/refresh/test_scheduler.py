@@ -168,6 +168,77 @@ def test_a_failed_job_is_loaded_again_with_what_came_meanwhile() -> None:
     assert scheduler.start(21.0)[0].loads == (Load("a", 0.0, 20.0, 2),)
 
 
+PERIODS = replace(ONE, chop=3.0, chop_by_cost=False)
+
+
+def view_that_cannot_move() -> Scheduler:
+    """`v` reads `a`, which has fifty periods' data, and `b`, which its driver knows to hold nothing yet."""
+    tables = [base("a"), base("b"), TableSpec("v", ("a", "b"), alpha_s=1, beta=1)]
+    scheduler = Scheduler(Warehouse(tables), PERIODS, now=1000.0, freshness={"a": 0.0, "v": 0.0})
+    scheduler.arrive("a", 500.0, 1000.0)
+    (job,) = scheduler.start(1000.0)
+    scheduler.finish(job, 1001.0)
+    return scheduler
+
+
+def test_a_view_that_could_not_move_waits_for_its_sources_and_is_not_tried_over_and_over() -> None:
+    scheduler = view_that_cannot_move()
+    (job,) = scheduler.start(1001.0)
+    job.loads = (job.loads[0]._replace(upto=0.0),)
+    scheduler.finish(job, 1002.0)
+    scheduler.check()
+    assert scheduler.start(1002.0) == []
+    scheduler.arrive("b", 1003.0, 1003.0)
+    (job,) = scheduler.start(1003.0)
+    scheduler.finish(job, 1004.0)
+    assert scheduler.start(1004.0)[0].loads == (Load("v", 0.0, 30.0),)
+
+
+def test_a_view_that_could_not_move_is_tried_again_where_a_source_moved_meanwhile() -> None:
+    scheduler = view_that_cannot_move()
+    scheduler.tables["b"].safe = float("-inf")
+    (job,) = scheduler.start(1001.0)
+    scheduler.punctuate("b", 700.0, 1001.5)
+    job.loads = (job.loads[0]._replace(upto=0.0),)
+    scheduler.finish(job, 1002.0)
+    scheduler.check()
+    assert scheduler.start(1002.0)[0].loads == (Load("v", 0.0, 30.0),)
+
+
+def test_a_base_table_is_as_fresh_and_safe_as_its_driver_says() -> None:
+    """The newest of what arrived was gone when it was to be loaded."""
+    tables = [base("a"), TableSpec("v", ("a",), alpha_s=1, beta=0)]
+    scheduler = Scheduler(Warehouse(tables), ONE)
+    scheduler.arrive("a", 10.0, 10.0)
+    scheduler.arrive("a", 900.0, 10.0)
+    (job,) = scheduler.start(10.0)
+    job.loads = (job.loads[0]._replace(upto=10.0),)
+    scheduler.finish(job, 12.0, safe={"a": 10.0})
+    scheduler.check()
+    table = scheduler.tables["a"]
+    assert (table.freshness, table.available, table.safe) == (10.0, 10.0, 10.0)
+    assert scheduler.tables["v"].available == 10.0
+
+
+def test_tables_that_begin_earlier_take_the_promises_with_them_that_wait() -> None:
+    tables = [base("a"), TableSpec("v", ("a",), alpha_s=1, beta=0)]
+    scheduler = Scheduler(Warehouse(tables), ONE, now=1000.0)
+    scheduler.tables["a"].safe = float("-inf")
+    scheduler.arrive("a", 1000.0, 1000.0)
+    scheduler.punctuate("a", 50.0, 1000.0)
+    (job,) = scheduler.start(1000.0)
+    scheduler.begin_from(["a", "v"], 90.0, 1000.5)
+    scheduler.arrive("a", 100.0, 1000.5)
+    job.loads = (job.loads[0]._replace(upto=90.0),)
+    scheduler.finish(job, 1001.0, safe={"a": 50.0})
+    scheduler.check()
+    assert scheduler.tables["a"].staleness(1001.0) == 911.0
+    (job,) = scheduler.start(1001.0)
+    assert job.loads == (Load("a", 90.0, 100.0, 1),)
+    scheduler.finish(job, 1002.0)
+    assert scheduler.start(1002.0)[0].loads == (Load("v", 90.0, 100.0),)
+
+
 def test_a_clock_that_goes_backwards_moves_nothing_back() -> None:
     scheduler = Scheduler(Warehouse([base("a")]), ONE)
     scheduler.arrive("a", 10.0, 10.0)

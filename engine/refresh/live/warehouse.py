@@ -25,13 +25,14 @@ from engine.operators.streams import MICROS, Stream
 from engine.partition.tables import TablePlan, tables_of
 from engine.refresh.described import scan_share_of, spec_of, warehouse_of
 from engine.refresh.estimates import Learnt
-from engine.refresh.jobs import Job
+from engine.refresh.jobs import Job, Load
 from engine.refresh.live.clock import Clock
 from engine.refresh.live.made_of import ID, made_of, way_of
 from engine.refresh.live.places import strange, unfit
 from engine.refresh.report import bounds_report, tables_report, weighted_staleness
 from engine.refresh.scheduler import Scheduler, Settings
 from engine.refresh.simulator import Observer
+from engine.refresh.table import NEVER
 from engine.spark.failures import NodeFailed, reason_of
 from engine.spark.letting_go import letting_go
 from engine.spark.stream_edges import before_s, last_us
@@ -104,6 +105,7 @@ class LiveWarehouse:
         self.stores: dict[str, TableStore] = {}
         self.feeds: dict[str, Feed] = {}
         self.waiting: dict[str, deque[Arrival]] = {}
+        self.loading: dict[str, list[Arrival]] = {}  # what running jobs load
         self.done: queue.Queue[_Task] = queue.Queue()
         self.tracks: list[queue.Queue[_Task | None]] = []
         self.threads: list[Thread] = []
@@ -230,11 +232,14 @@ class LiveWarehouse:
 
     def _catch_up(self, now: float) -> None:
         """A stop or a kill may have come between a table and its views: these are behind, and are told so."""
-        for name, plan in self.plans.items():
-            safe = self.stores[name].version.safe_us
-            if plan.is_base and safe is not None:
-                self.scheduler.tables[name].safe = before_s(safe)
+        for plan in self.plans.values():
+            self._safe_from(plan)
         self.scheduler.catch_up(now)
+
+    def _safe_from(self, plan: TablePlan) -> None:
+        """A base table is as safe as its journal says: what the scheduler supposes, its views may not reach."""
+        if plan.is_base:
+            self.scheduler.tables[plan.name].safe = safe_s(self.stores[plan.name].version)
 
     def _close(self) -> None:
         for tasks in self.tracks:
@@ -308,7 +313,9 @@ class LiveWarehouse:
     def _begin_earlier(self, name: str, arrival: Arrival, now: float) -> None:
         """The first data of a table may be old: it and its views, empty as well, begin there and not now."""
         table = self.scheduler.table(name)
-        if arrival.upto_us is None or self.stores[name].version.fresh_us is not None or table.batches or table.job:
+        if arrival.upto_us is None or self.stores[name].version.fresh_us is not None:
+            return
+        if any(other.upto_us is not None for other in (*self.waiting[name], *self.loading.get(name, ()))):
             return
         first = arrival.upto_us / MICROS - table.lateness - (table.periods.value or 1.0)
         below = self.scheduler.warehouse.descendants(name)
@@ -332,6 +339,7 @@ class LiveWarehouse:
         if self.watch.started is not None:
             self.watch.started(now, job)
         self.running += 1
+        self.loading |= arrivals
         self.tracks[job.track].put(_Task(job, arrivals))
 
     def _track(self, tasks: queue.Queue[_Task | None]) -> None:
@@ -379,9 +387,12 @@ class LiveWarehouse:
         job, error = task.job, task.error
         names = [load.table for load in job.loads]
         reason = None if error is None else self._reason(task, error)
+        for name in task.arrivals:
+            self.loading.pop(name, None)
+        safe = {}
         if error is None:
-            # A view may have had to end where its sources' buckets end: then it is as fresh as that, and no fresher.
-            job.loads = tuple(replace_upto(load, task.versions[load.table]) for load in job.loads)
+            job.loads = tuple(self._as_it_came_out(load, task.versions[load.table]) for load in job.loads)
+            safe = {name: safe_s(task.versions[name]) for name in task.arrivals}
             for name in names:
                 self._worked(name)
         else:
@@ -390,7 +401,7 @@ class LiveWarehouse:
                     self.waiting[name].extendleft(reversed(arrivals))
         cold = [name for name in names if name not in self._warm]
         undone = [] if error is None else [name for name in names if name not in task.versions]
-        self.scheduler.finish(job, now, failed=error is not None, cold=bool(cold), hold=undone)
+        self.scheduler.finish(job, now, failed=error is not None, cold=bool(cold), hold=undone, safe=safe)
         if error is None:
             self._warm.update(cold)
             if self.watch.finished is not None:
@@ -408,6 +419,18 @@ class LiveWarehouse:
             self._tell_table(name, now)
         if undone and error is not None and not self.aborted:
             self._again(undone, str(reason), from_outside(error), now)
+
+    def _as_it_came_out(self, load: Load, version: Version) -> Load:
+        """What a job really loaded.
+
+        A view may have had to end where its sources' buckets end, or could not begin. Of what arrived for a base
+        table, not all may have been there any more, and promises bring no data.
+        """
+        if not load.batches:
+            return load._replace(upto=load.after if version.fresh_us is None else before_s(version.fresh_us))
+        table = self.scheduler.tables.get(load.table)
+        before = load.after if table is None else table.freshness  # it may begin earlier by now
+        return load._replace(upto=before if version.fresh_us is None else max(before, version.fresh_us / MICROS))
 
     def _reason(self, task: _Task, error: BaseException) -> str:
         undone = [load.table for load in task.job.loads if load.table not in task.versions]
@@ -560,9 +583,7 @@ class LiveWarehouse:
         self._open_feed(plan, now)
         self.plans[name] = plan
         self.scheduler.add_table(spec_of(plan, scan_share_of(bound, plan)), now, self._freshness(plan))
-        safe = self.stores[name].version.safe_us
-        if plan.is_base and safe is not None:
-            self.scheduler.tables[name].safe = before_s(safe)
+        self._safe_from(plan)
 
     def _forget(self, name: str) -> None:
         """A table that left, or could not come: nothing of it is open any more."""
@@ -607,11 +628,9 @@ class LiveWarehouse:
         return {name: vars(learnt) for name, learnt in self.scheduler.learnt().items()}
 
 
-def replace_upto(load: Any, version: Version) -> Any:
-    """A load as it came out."""
-    if load.batches:
-        return load
-    return load._replace(upto=load.after if version.fresh_us is None else before_s(version.fresh_us))
+def safe_s(version: Version) -> float:
+    """The scheduler's safe edge of a base table; none yet where nothing was loaded."""
+    return -NEVER if version.safe_us is None else before_s(version.safe_us)
 
 
 def _times(plan: TablePlan) -> tuple[str, int]:
