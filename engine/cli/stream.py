@@ -150,7 +150,8 @@ def run(given: Given, schedule: Any, kept: Kept, master: str, driver_memory: int
     plans = tables_of(bound)
     warehouse_of(bound, plans)
     with StreamDisplay([plan.name for plan in plans], quiet=kept.quiet) as display:
-        from engine.refresh.live.launch import StreamSettings, launch_stream
+        from engine.errors import RunFailed
+        from engine.refresh.live.launch import StreamSettings, held_back, launch_stream
         from engine.refresh.live.warehouse import LiveSettings
         from engine.spark.session import SparkSettings
 
@@ -160,6 +161,8 @@ def run(given: Given, schedule: Any, kept: Kept, master: str, driver_memory: int
             bound, settings, store=given.store, events=kept.events, listener=display.show, reopen=given.open
         )
     kept.print(summary, display.print_summary)
+    if summary["held"]:
+        raise RunFailed(held_back(summary["held"]))
 
 
 @command.command()

@@ -354,7 +354,7 @@ class Scheduler:
         elif safe <= load.after:  # it could not move: it is tried again once one of its sources has
             table.released = None
             table.available = safe
-            if any([source.moved >= job for source in table.sources]):
+            if any(source.moved >= job for source in table.sources):
                 self._follow(table)
         elif table.released is None:
             table.available = safe  # a driver may end a view's job earlier, where its sources' partitions end

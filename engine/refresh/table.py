@@ -19,8 +19,8 @@ class Table:
 
     __slots__ = (
         "alpha", "area", "available", "batches", "beta", "bound", "breaks", "broken_s", "chop", "cost", "dependents",
-        "freshness", "gain", "group", "held", "is_base", "job", "key", "lateness", "loading", "moved", "name", "next_arrival",
-        "number", "peak", "period", "periods", "place", "priority", "punctuated", "released", "removed", "safe",
+        "freshness", "gain", "group", "held", "is_base", "job", "key", "lateness", "loading", "moved", "name",
+        "next_arrival", "number", "peak", "period", "periods", "place", "priority", "punctuated", "released", "removed", "safe",
         "scan", "shared_s", "siblings", "since", "sources", "spec", "updates", "weight",
     )  # fmt: skip
 

@@ -210,7 +210,7 @@ class Updater:
         store = self.stores[plan.name]
         before = store.version
         assert plan.stream is not None
-        arrivals = [arrival for arrival in arrivals if not _is_in(before, arrival)]
+        arrivals = [arrival for arrival in arrivals if not (arrival.gone or _is_in(before, arrival))]
         batches = [arrival for arrival in arrivals if arrival.safe_us is None and arrival.rows]
         counted: list[CountedRows] = []
         rows = None
