@@ -206,7 +206,9 @@ class Scheduler:
             table = self.tables[name]
             if table.freshness > freshness and (table.is_base or table.job is None):
                 table.account(now)
+                kept = not table.beyond(now)
                 table.freshness = table.available = freshness
+                table.breaks += kept and table.beyond(now)
                 table.safe = min(table.safe, freshness)  # one that nothing was ever loaded into stays at no time
                 if table.is_base:  # what waits are promises alone
                     table.batches = [(freshness, promised) for _, promised in table.batches]
@@ -487,7 +489,7 @@ class Scheduler:
             table.cost.remember(learnt)
             table.alpha, table.beta = table.cost.values()
             if table.is_base and table.periods.given is None:
-                table.periods.value = learnt.period_s
+                table.periods.remember(learnt)
         table.sources = [self.tables[source] for source in spec.sources]
         for source in table.sources:
             source.dependents.append(table)

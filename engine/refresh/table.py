@@ -20,8 +20,8 @@ class Table:
     __slots__ = (
         "alpha", "area", "available", "batches", "beta", "bound", "breaks", "broken_s", "chop", "cost", "dependents",
         "freshness", "gain", "group", "held", "is_base", "job", "key", "lateness", "loading", "moved", "name",
-        "next_arrival", "number", "peak", "period", "periods", "place", "priority", "punctuated", "released", "removed", "safe",
-        "scan", "shared_s", "siblings", "since", "sources", "spec", "updates", "weight",
+        "next_arrival", "number", "peak", "period", "periods", "place", "priority", "punctuated", "released", "removed",
+        "safe", "scan", "shared_s", "siblings", "since", "sources", "spec", "updates", "weight",
     )  # fmt: skip
 
     def __init__(self, spec: TableSpec, number: int, freshness: float, now: float) -> None:
@@ -67,7 +67,7 @@ class Table:
         self.area = 0.0  # under its staleness, until then
         self.peak = 0.0
         self.updates = 0
-        self.breaks = 0  # how often its bound was broken
+        self.breaks = int(self.beyond(now))  # how often its bound was broken; it may begin so
         self.broken_s = 0.0  # and for how long in all
 
     @property
@@ -112,6 +112,10 @@ class Table:
     def staleness(self, now: float) -> float:
         """S = now - F."""
         return now - self.freshness
+
+    def beyond(self, now: float) -> bool:
+        """Whether it is staler than its bound allows."""
+        return self.bound is not None and now - self.freshness > self.bound
 
     def account(self, now: float) -> None:
         """Add up its staleness until now. Its freshness has not moved since the last time."""

@@ -12,6 +12,7 @@ from engine.refresh.jobs import Load
 from engine.refresh.local import algorithm_named
 from engine.refresh.model import TableSpec, Warehouse
 from engine.refresh.partition import tracks_named
+from engine.refresh.report import bounds_report
 from engine.refresh.scheduler import Scheduler, Settings
 from engine.refresh.simulator import Cost, Stream, World, simulate
 
@@ -435,6 +436,14 @@ def test_a_period_is_learnt_when_it_is_not_given() -> None:
     assert estimate.value == pytest.approx(10.0, rel=0.05)
 
 
+def test_a_period_that_was_learnt_is_not_lost_at_the_first_gap_after_a_restart() -> None:
+    specs = [base("a", period_s=None)]
+    scheduler = Scheduler(Warehouse(specs), ONE, learnt={"a": Learnt(1.0, 0.0, 10.0, 40)})
+    scheduler.arrive("a", 1.0, 1.0)
+    scheduler.arrive("a", 101.0, 101.0)
+    assert scheduler.tables["a"].periods.value == pytest.approx(10.0 + 0.05 * 90.0)
+
+
 def test_what_a_run_learnt_is_where_the_next_begins() -> None:
     world = World(
         Warehouse([TableSpec("a"), TableSpec("v", ("a",))]),
@@ -467,6 +476,19 @@ def busy_world(bounded: float | None) -> World:
         normal_s=200.0,
         slow_s=100.0,
     )
+
+
+def test_a_table_that_begins_beyond_its_bound_has_broken_it() -> None:
+    tables = [
+        base("a", staleness_bound_s=5.0),
+        TableSpec("v", ("a",), staleness_bound_s=5.0),
+        base("b", staleness_bound_s=5.0),
+    ]
+    scheduler = Scheduler(Warehouse(tables), ONE, now=100.0, freshness={"a": 10.0, "v": 100.0, "b": 98.0})
+    scheduler.begin_from(["v"], 20.0, 101.0)
+    scheduler.account(102.0)
+    assert bounds_report(scheduler) == {"kept": ["b"], "broken": ["a", "v"]}
+    assert [(table.breaks, table.broken_s) for table in scheduler.tables.values()] == [(1, 2.0), (0, 0.0), (1, 1.0)]
 
 
 def test_a_table_about_to_break_its_bound_gains_weight() -> None:
