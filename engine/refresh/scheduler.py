@@ -25,6 +25,7 @@ from engine.refresh.together import joint_seconds, saved_share, worth_joining
 
 GAIN = 10.0  # how much more a table weighs whose bound is near
 NEAR = 0.25  # a bound is near when less than this share of it is left
+LEARNING = 8  # for so many tables at most, sharing the tracks anew is worth one finished job
 _SLACK = 1e-9  # three periods of a tenth are not exactly 0.3
 
 
@@ -76,6 +77,8 @@ class Scheduler:
         self._learnt = dict(learnt or {})
         self._number = 0  # of the last table that came
         self._jobs = 0
+        self._finished = 0
+        self._shared_at = 0  # how many jobs were finished when the tracks were shared last
         self._queued = 0  # tables that wait in the queues of the groups
         self._running: list[Job | None] = [None] * self.settings.tracks
         self._idle = list(range(self.settings.tracks))[::-1]
@@ -147,6 +150,7 @@ class Scheduler:
         now = self._clock(now)
         if self._running[job.track] is not job:
             raise ValueError(f"job {job.number} does not run on track {job.track}")
+        self._finished += 1
         self._running[job.track] = None
         self._idle.append(job.track)
         if len(job.loads) > 1 and not failed and not cold:
@@ -232,8 +236,8 @@ class Scheduler:
         """The jobs that begin now."""
         now = self._clock(now)
         jobs: list[Job] = []
-        if self._stale_partition:
-            self._connect()
+        if self._stale_partition and (self._finished - self._shared_at) * LEARNING >= len(self.tables) - LEARNING:
+            self._connect()  # costs as much as there are tables, and while they are learnt each job changes one
         if not self._queued or not self._idle:
             return jobs
         if self._near and self._near[0][0] <= now:
@@ -520,6 +524,7 @@ class Scheduler:
                     table.siblings = reading
         self.partition = self._sharing.partition(tables, settings.tracks)
         self._stale_partition = False
+        self._shared_at = self._finished
         self.repartitions += 1
         for group in self.partition.groups:
             group.queue = self._algorithm.queue(self._random)

@@ -372,6 +372,22 @@ def test_tracks_are_shared_anew_when_tables_come_and_when_parameters_change_much
 # ---------------------------------------------------------------- learning
 
 
+def test_of_many_tables_that_are_learnt_the_tracks_are_not_shared_anew_for_each() -> None:
+    many = 400
+    specs = [base(f"t{number}", alpha_s=None, beta=None) for number in range(many)]
+    scheduler = Scheduler(Warehouse(specs), Settings(tracks=4))
+    for round_ in range(1, 4):
+        now = 10.0 * round_
+        for spec in specs:
+            scheduler.arrive(spec.name, now, now)
+        while jobs := scheduler.start(now):
+            now += 0.02
+            for job in jobs:
+                scheduler.finish(job, now)
+    assert 2 <= scheduler.repartitions <= 2 + 3 * 8
+    assert all(table.shared_s == pytest.approx(0.02) for table in scheduler.tables.values()), "and none is forgotten"
+
+
 def test_alpha_and_beta_are_learnt_from_updates() -> None:
     estimate = CostEstimate(None, None)
     for n in (10.0, 20.0, 50.0, 15.0, 80.0):
