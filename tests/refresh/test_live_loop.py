@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.events import LogReader, UpdateFinished
 from engine.spark.stream_store import REASON
 from engine.spark.stream_versions import QUARANTINE
-from tests.refresh.without_spark import BAD, held, promise, put, remarks, running, until
+from tests.refresh.without_spark import BAD, TWO, held, promise, put, remarks, running, until
 
 DAY = [(f"2026-01-01T{minute // 60:02}:{minute % 60:02}:00Z", minute + 100) for minute in range(600)]
 
@@ -61,6 +62,23 @@ def test_a_promise_before_older_files_does_not_make_them_look_fresh(tmp_path, mo
         promise(tmp_path, "right/first", "2025-12-31T00:00:00Z")
         put(tmp_path, "right/a.csv", ("2026-01-01T09:59:00Z", 1))
         until(lambda: held(tmp_path, "both").rows == 599)
+
+
+@pytest.mark.parametrize("first", [50, 1000], ids=["much history", "little history"])
+def test_a_new_view_takes_the_history_of_its_source_part_by_part(tmp_path, monkeypatch, first):
+    monkeypatch.setattr("engine.refresh.live.warehouse.FIRST_ROWS", first)
+    alone = [line for line in TWO.splitlines() if "alone" in line]
+    old = "\n".join(line for line in TWO.splitlines() if line not in alone)
+    put(tmp_path, "left/a.csv", *DAY)
+    with running(tmp_path, monkeypatch, old):
+        until(lambda: held(tmp_path, "left").rows == 600)
+    with running(tmp_path, monkeypatch):
+        until(lambda: held(tmp_path, "alone").rows == 599)
+    events = [event for event in LogReader(tmp_path / "events.jsonl") if isinstance(event, UpdateFinished)]
+    parts = [event.rows for event in events if event.tables == ["alone"]]
+    assert sum(parts) == 599
+    assert (len(parts) > 4 and max(parts) < 400) if first < 600 else parts == [599]
+    assert parts[0] < 60 or first > 600
 
 
 def aside(folder: Path, table: str) -> list[str]:

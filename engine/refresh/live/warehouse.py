@@ -47,6 +47,7 @@ MOST_RETRY_S = 30.0  # and none is longer
 FILE_LOOK_S = 1.0  # how often the workflow file is looked at for changes
 SAMPLE_S = 1.0  # how often the staleness of tables that did not move is told
 BEHIND_S = 0.001  # so far at least is a view that holds nothing behind what its sources hold
+FIRST_ROWS = 50_000  # so many of its sources' oldest rows a new view takes in at once, from whatever time they are
 KEEP_S = 10.0  # how often what was learnt is kept: a kill loses no more
 
 
@@ -220,15 +221,24 @@ class LiveWarehouse:
         self.waiting[name] = deque()
 
     def _freshness(self, plan: TablePlan) -> float:
-        """Up to when a table holds data. A new view over old tables is behind them, and takes all in at once."""
+        """Up to when a table holds data; a new view over old tables is as old as these are."""
         version = self.stores[plan.name].version
         if version.fresh_us is not None:
             return version.fresh_us / MICROS if plan.is_base else before_s(version.fresh_us)
-        behind = []
-        for source in plan.sources:
-            safe = self.stores[source].version.safe_us
-            behind.append(self._freshness(self.plans[source]) if safe is None else before_s(safe) - BEHIND_S)
-        return min([self.begin, *behind])
+        return min([self.begin, *(self._begins(source) for source in plan.sources)])
+
+    def _begins(self, source: str) -> float:
+        """Where a new view of a table begins: its first rows are taken in at once, and its history part by part."""
+        version = self.stores[source].version
+        if version.safe_us is None:
+            return self._freshness(self.plans[source])
+        begin, rows = version.safe_us, 0
+        for file in sorted(version.files.values(), key=lambda file: file.last_us):
+            rows += file.rows
+            if rows > FIRST_ROWS:
+                begin = min(begin, file.first_us)
+                break
+        return before_s(begin) - BEHIND_S
 
     def _catch_up(self, now: float) -> None:
         """A stop or a kill may have come between a table and its views: these are behind, and are told so."""
