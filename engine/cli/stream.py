@@ -192,10 +192,13 @@ def simulate(
     """
     bound = given.open()
     bound.raise_errors()
+    from dataclasses import replace
+
     from engine.cli._stream_display import print_simulated
     from engine.refresh.simulation import Conditions, launch_simulation
 
     conditions = Conditions(count, kept.for_s or float("inf"), spread, slowdown, normal_s, slow_s, seed)
+    schedule = replace(schedule, seed=seed)  # of the policy `random`
     summary = launch_simulation(bound, schedule, conditions, folder=kept.run_dir, store=given.store, events=kept.events)
     kept.print(summary, print_simulated)
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from engine.events import LogReader, UpdateFinished
+from engine.events import LogReader, RunFinished, UpdateFinished
+from engine.model.binding import bind
+from engine.model.file import load
+from engine.operators import catalogue
+from engine.refresh.live import launch
 from engine.spark.stream_store import REASON
 from engine.spark.stream_versions import QUARANTINE
-from tests.refresh.without_spark import BAD, TWO, held, promise, put, remarks, running, until
+from engine.store.runs import kept_runs
+from tests.end_to_end.helpers import papilio_here
+from tests.refresh.without_spark import BAD, TWO, held, promise, put, remarks, running, until, without_spark
 
 DAY = [(f"2026-01-01T{minute // 60:02}:{minute % 60:02}:00Z", minute + 100) for minute in range(600)]
 
@@ -134,3 +142,44 @@ def test_a_view_that_fails_is_held_and_all_other_tables_go_on(tmp_path, monkeypa
     assert list(told) == ["alone"]
     assert "table `alone`, node `alone`: [DIVIDE_BY_ZERO] Division by zero" in told["alone"]
     assert remarks(tmp_path).count("it is tried again until it works") == 2 + again, "once in each run"
+
+
+def test_ctrl_c_while_spark_starts_is_a_run_that_was_cancelled(tmp_path, monkeypatch):
+    def interrupted(settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("PAPILIO_HOME", str(tmp_path))
+    monkeypatch.delenv("PAPILIO_STORE", raising=False)
+    monkeypatch.setattr(launch, "open_session", interrupted)
+    file, run = tmp_path / "two.butterfly.yaml", tmp_path / "run"
+    file.write_text(TWO)
+    for name in ("left", "right"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        launch.launch_stream(bind(load(file), catalogue()), launch.StreamSettings(folder=run))
+    assert [event.status for event in LogReader(run / "events.jsonl") if isinstance(event, RunFinished)] == [
+        "cancelled"
+    ]
+    assert [record.status for record in kept_runs(None, workflow="two")] == ["cancelled"]
+
+
+@pytest.mark.parametrize("refuses", [(), ("alone",)], ids=["all went well", "a table is held back"])
+def test_a_run_with_tables_that_are_held_back_at_its_end_has_failed(tmp_path, monkeypatch, refuses):
+    put(tmp_path, "left/a.csv", ("2026-01-01T00:00:00Z", BAD), ("2026-01-01T00:01:00Z", 1))
+    put(tmp_path, "right/a.csv", ("2026-01-01T00:00:00Z", 2))
+    (tmp_path / "two.butterfly.yaml").write_text(TWO)
+    without_spark(monkeypatch, refuses)
+    monkeypatch.setattr(launch, "open_session", lambda settings: SimpleNamespace(version="4"))
+    monkeypatch.setattr(launch, "close_session", lambda session: None)
+    done = papilio_here(
+        "stream", "run", tmp_path / "two.butterfly.yaml", "--for", "3", "--json", "--run-dir", tmp_path / "run",
+        home=tmp_path,
+    )  # fmt: skip
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["status"], list(told["held"])) == (
+        (1, "failed", ["alone"]) if refuses else (0, "done", [])
+    )
+    assert ("table `alone`, node `alone`: [DIVIDE_BY_ZERO]" in done.stderr) == bool(refuses)
+    (last,) = (event for event in LogReader(tmp_path / "run" / "events.jsonl") if isinstance(event, RunFinished))
+    assert last.status == told["status"]
+    assert ("tables were held back" in (last.reason or "")) == bool(refuses)

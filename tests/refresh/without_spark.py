@@ -86,13 +86,18 @@ def on_a_thread(spark: Any, name: str, work: Callable[[], None]) -> threading.Th
     return thread
 
 
+def without_spark(monkeypatch: pytest.MonkeyPatch, refuses: tuple[str, ...] = ()) -> None:
+    """From now on, a warehouse needs no Spark; the plans of these tables fail by bad records."""
+    monkeypatch.setattr(live, "Updater", type("Refusing", (ArrowUpdater,), {"refuses": refuses}))
+    monkeypatch.setattr(live, "start_track", on_a_thread)
+
+
 @contextlib.contextmanager
 def running(
     folder: Path, monkeypatch: pytest.MonkeyPatch, text: str = TWO, refuses: tuple[str, ...] = ()
 ) -> Iterator[LiveWarehouse]:
     """A warehouse that runs in a thread; stopped at the end, and its failure is the test's."""
-    monkeypatch.setattr(live, "Updater", type("Refusing", (ArrowUpdater,), {"refuses": refuses}))
-    monkeypatch.setattr(live, "start_track", on_a_thread)
+    without_spark(monkeypatch, refuses)
     file = folder / "two.butterfly.yaml"
     file.write_text(text)
     for name in ("left", "right"):
