@@ -206,6 +206,7 @@ class Scheduler:
     def begin_from(self, names: Iterable[str], freshness: float, now: float) -> None:
         """Tables that are still empty will hold data from an earlier time on than was thought."""
         now = self._clock(now)
+        views = []
         for name in names:
             table = self.tables[name]
             if table.freshness > freshness and (table.is_base or table.job is None):
@@ -213,15 +214,19 @@ class Scheduler:
                 kept = not table.beyond(now)
                 table.freshness = table.available = freshness
                 table.breaks += kept and table.beyond(now)
-                table.safe = min(table.safe, freshness)  # one that nothing was ever loaded into stays at no time
+                # One that nothing was ever loaded into stays at no time, and what was promised holds.
+                table.safe = min(table.safe, max(freshness, table.punctuated))
                 if table.is_base:  # what waits are promises alone
                     table.batches = [(freshness, promised) for _, promised in table.batches]
-                elif table.released is not None:
+                else:
                     table.released = None
                     if table.place:
                         self._take(table)
+                    views.append(table)
                 if table.bound is not None:
                     self._watch(table, now)
+        for view in views:
+            self._follow(view)
 
     def catch_up(self, now: float) -> None:
         """Views that hold less than their sources, as a stop or a kill may leave them, have something to load."""

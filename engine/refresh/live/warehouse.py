@@ -401,10 +401,10 @@ class LiveWarehouse:
             try:
                 done.append(self.updater.load(plan, feed, [arrival], self.clock()))
                 works = works or bool(arrival.rows)
-            except Exception as problem:
-                if self.aborted or not by_a_record(problem):
+            except Exception as alone:
+                if self.aborted or not by_a_record(alone):
                     raise
-                bad.append((arrival, problem))
+                bad.append((arrival, alone))
         if bad and not works:
             raise error
         for arrival, problem in bad:
