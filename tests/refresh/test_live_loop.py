@@ -8,7 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 
+from engine.errors import RunFailed
 from engine.events import LogReader, RunFinished, UpdateFinished
 from engine.model.binding import bind
 from engine.model.file import load
@@ -18,7 +20,18 @@ from engine.spark.stream_store import REASON
 from engine.spark.stream_versions import QUARANTINE
 from engine.store.runs import kept_runs
 from tests.end_to_end.helpers import papilio_here
-from tests.refresh.without_spark import BAD, TWO, held, promise, put, remarks, running, until, without_spark
+from tests.refresh.without_spark import (
+    BAD,
+    TWO,
+    ArrowUpdater,
+    held,
+    promise,
+    put,
+    remarks,
+    running,
+    until,
+    without_spark,
+)
 
 DAY = [(f"2026-01-01T{minute // 60:02}:{minute % 60:02}:00Z", minute + 100) for minute in range(600)]
 
@@ -140,6 +153,17 @@ def test_a_view_that_fails_is_held_and_all_other_tables_go_on(tmp_path, monkeypa
     assert list(told) == ["alone"]
     assert "table `alone`, node `alone`: [DIVIDE_BY_ZERO] Division by zero" in told["alone"]
     assert remarks(tmp_path).count("it is tried again until it works") == 2 + again, "once in each run"
+
+
+def test_without_spark_no_table_works_again_and_the_warehouse_stops(tmp_path, monkeypatch):
+    def dead(*given):
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+    monkeypatch.setattr("engine.refresh.live.warehouse.RETRY_S", 0.02)
+    monkeypatch.setattr(ArrowUpdater, "_collect", dead)
+    put(tmp_path, "left/a.csv", ("2026-01-01T00:00:00Z", 1))
+    with pytest.raises(RunFailed, match="Spark's Java process has died"), running(tmp_path, monkeypatch) as warehouse:
+        until(lambda: warehouse.stopping)
 
 
 def test_ctrl_c_while_spark_starts_is_a_run_that_was_cancelled(tmp_path, monkeypatch):
