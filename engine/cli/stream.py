@@ -150,7 +150,8 @@ def run(given: Given, schedule: Any, kept: Kept, master: str, driver_memory: int
     plans = tables_of(bound)
     warehouse_of(bound, plans)
     with StreamDisplay([plan.name for plan in plans], quiet=kept.quiet) as display:
-        from engine.refresh.live.launch import StreamSettings, launch_stream
+        from engine.errors import RunFailed
+        from engine.refresh.live.launch import StreamSettings, held_back, launch_stream
         from engine.refresh.live.warehouse import LiveSettings
         from engine.spark.session import SparkSettings
 
@@ -160,6 +161,8 @@ def run(given: Given, schedule: Any, kept: Kept, master: str, driver_memory: int
             bound, settings, store=given.store, events=kept.events, listener=display.show, reopen=given.open
         )
     kept.print(summary, display.print_summary)
+    if summary["held"]:
+        raise RunFailed(held_back(summary["held"]))
 
 
 @command.command()
@@ -189,10 +192,13 @@ def simulate(
     """
     bound = given.open()
     bound.raise_errors()
+    from dataclasses import replace
+
     from engine.cli._stream_display import print_simulated
     from engine.refresh.simulation import Conditions, launch_simulation
 
     conditions = Conditions(count, kept.for_s or float("inf"), spread, slowdown, normal_s, slow_s, seed)
+    schedule = replace(schedule, seed=seed)  # of the policy `random`
     summary = launch_simulation(bound, schedule, conditions, folder=kept.run_dir, store=given.store, events=kept.events)
     kept.print(summary, print_simulated)
 

@@ -119,6 +119,11 @@ class PeriodEstimate:
         self.last: float | None = None
         self.observed = 0
 
+    def remember(self, learnt: Learnt) -> None:
+        """Begin with what an earlier run learnt: one gap that is another does not overthrow it."""
+        if self.given is None and learnt.period_s is not None:
+            self.value, self.observed = learnt.period_s, max(learnt.observed, 1)
+
     def observe(self, now: float) -> None:
         """A batch arrived."""
         if self.given is None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from engine.errors import PapilioError
 from engine.events import RunStarted
@@ -30,14 +28,23 @@ def learnt_of(workflow: str, store: str | None) -> dict[str, Learnt]:
     """
     found: dict[str, Learnt] = {}
     with contextlib.suppress(PapilioError):
-        for record in kept_runs(store, workflow=workflow, limit=RUNS):
-            learnt: Mapping[str, Any] = record.summary.get("learnt") or {}
-            if record.granularity == STREAMING:
-                for name, values in learnt.items():
-                    known = Learnt(**values)
-                    if name not in found or (known.observed and not found[name].observed):
-                        found[name] = known
+        for record in _taught(workflow, store):
+            for name, values in record.summary["learnt"].items():
+                known = Learnt(**values)
+                if name not in found or (known.observed and not found[name].observed):
+                    found[name] = known
     return found
+
+
+def _taught(workflow: str, store: str | None) -> list[RunRecord]:
+    """The newest runs that learnt anything. There may be many others between them: simulated ones learn nothing."""
+    looked_at = RUNS
+    while True:
+        records = kept_runs(store, workflow=workflow, limit=looked_at)
+        taught = [record for record in records if record.granularity == STREAMING and record.summary.get("learnt")]
+        if len(taught) >= RUNS or len(records) < looked_at:
+            return taught[:RUNS]
+        looked_at *= 10
 
 
 def first_event(bound: Bound, run: str, policy: str, started: datetime, master: str | None) -> RunStarted:

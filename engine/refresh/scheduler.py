@@ -25,6 +25,7 @@ from engine.refresh.together import joint_seconds, saved_share, worth_joining
 
 GAIN = 10.0  # how much more a table weighs whose bound is near
 NEAR = 0.25  # a bound is near when less than this share of it is left
+LEARNING = 8  # for so many tables at most, sharing the tracks anew is worth one finished job
 _SLACK = 1e-9  # three periods of a tenth are not exactly 0.3
 
 
@@ -76,6 +77,8 @@ class Scheduler:
         self._learnt = dict(learnt or {})
         self._number = 0  # of the last table that came
         self._jobs = 0
+        self._finished = 0
+        self._shared_at = 0  # how many jobs were finished when the tracks were shared last
         self._queued = 0  # tables that wait in the queues of the groups
         self._running: list[Job | None] = [None] * self.settings.tracks
         self._idle = list(range(self.settings.tracks))[::-1]
@@ -125,20 +128,29 @@ class Scheduler:
         if table.batches:  # it holds once these are loaded
             table.batches[-1] = (table.batches[-1][0], safe)
         elif safe > table.safe:
-            table.safe = safe
+            self._moved(table, safe)
             self._cascade(table)
 
     def finish(
-        self, job: Job, now: float, *, failed: bool = False, cold: bool = False, hold: Iterable[str] = ()
+        self,
+        job: Job,
+        now: float,
+        *,
+        failed: bool = False,
+        cold: bool = False,
+        hold: Iterable[str] = (),
+        safe: Mapping[str, float] | None = None,
     ) -> None:
         """A job is done: its tables are as fresh as it said, or nothing of it was loaded and all has to come again.
 
         Nothing is learnt from a cold one, which did what only the first update of a table has to do. Tables to hold
-        are not tried again before `resume`; what comes for them waits.
+        are not tried again before `resume`; what comes for them waits. `safe` is up to where base tables are safe,
+        where their driver knows it: of what arrived, not all may have been there any more.
         """
         now = self._clock(now)
         if self._running[job.track] is not job:
             raise ValueError(f"job {job.number} does not run on track {job.track}")
+        self._finished += 1
         self._running[job.track] = None
         self._idle.append(job.track)
         if len(job.loads) > 1 and not failed and not cold:
@@ -155,7 +167,7 @@ class Scheduler:
                 if table.released is None:
                     table.released = job.started
             else:
-                self._loaded(table, load, now)
+                self._loaded(table, load, now, job.number, (safe or {}).get(load.table))
                 if len(job.loads) == 1 and table.cost.learns and not cold and load.upto > load.after:
                     self._learn(table, load.upto - load.after, now - job.started)
             if table.released is not None:
@@ -194,14 +206,27 @@ class Scheduler:
     def begin_from(self, names: Iterable[str], freshness: float, now: float) -> None:
         """Tables that are still empty will hold data from an earlier time on than was thought."""
         now = self._clock(now)
+        views = []
         for name in names:
             table = self.tables[name]
-            if table.freshness > freshness and table.job is None:
+            if table.freshness > freshness and (table.is_base or table.job is None):
                 table.account(now)
-                table.freshness = table.safe = freshness
-                table.available = freshness
+                kept = not table.beyond(now)
+                table.freshness = table.available = freshness
+                table.breaks += kept and table.beyond(now)
+                # One that nothing was ever loaded into stays at no time, and what was promised holds.
+                table.safe = min(table.safe, max(freshness, table.punctuated))
+                if table.is_base:  # what waits are promises alone
+                    table.batches = [(freshness, promised) for _, promised in table.batches]
+                else:
+                    table.released = None
+                    if table.place:
+                        self._take(table)
+                    views.append(table)
                 if table.bound is not None:
                     self._watch(table, now)
+        for view in views:
+            self._follow(view)
 
     def catch_up(self, now: float) -> None:
         """Views that hold less than their sources, as a stop or a kill may leave them, have something to load."""
@@ -216,8 +241,8 @@ class Scheduler:
         """The jobs that begin now."""
         now = self._clock(now)
         jobs: list[Job] = []
-        if self._stale_partition:
-            self._connect()
+        if self._stale_partition and (self._finished - self._shared_at) * LEARNING >= len(self.tables) - LEARNING:
+            self._connect()  # costs as much as there are tables, and while they are learnt each job changes one
         if not self._queued or not self._idle:
             return jobs
         if self._near and self._near[0][0] <= now:
@@ -321,7 +346,7 @@ class Scheduler:
 
     # -- what follows
 
-    def _loaded(self, table: Table, load: Load, now: float) -> None:
+    def _loaded(self, table: Table, load: Load, now: float, job: int, known_safe: float | None) -> None:
         """A table has what a job loaded into it; whatever derives from it may now move."""
         table.account(now)
         table.updates += 1
@@ -333,14 +358,27 @@ class Scheduler:
                     safe = promised
             del table.batches[: table.loading]
             table.loading = 0
+            if known_safe is not None:
+                safe = known_safe
+            if not table.batches:
+                table.available = load.upto
+        elif safe <= load.after:  # it could not move: it is tried again once one of its sources has
+            table.released = None
+            table.available = safe
+            if any(source.moved >= job for source in table.sources):
+                self._follow(table)
         elif table.released is None:
             table.available = safe  # a driver may end a view's job earlier, where its sources' partitions end
         if safe > table.safe:
-            table.safe = safe
+            self._moved(table, safe)
         if table.bound is not None:
             self._watch(table, now)
         if table.dependents:
             self._cascade(table)
+
+    def _moved(self, table: Table, safe: float) -> None:
+        table.safe = safe
+        table.moved = self._jobs
 
     def _cascade(self, table: Table) -> None:
         """The update jobs of all tables directly sourced from one are released (section 2.1)."""
@@ -460,7 +498,7 @@ class Scheduler:
             table.cost.remember(learnt)
             table.alpha, table.beta = table.cost.values()
             if table.is_base and table.periods.given is None:
-                table.periods.value = learnt.period_s
+                table.periods.remember(learnt)
         table.sources = [self.tables[source] for source in spec.sources]
         for source in table.sources:
             source.dependents.append(table)
@@ -491,6 +529,7 @@ class Scheduler:
                     table.siblings = reading
         self.partition = self._sharing.partition(tables, settings.tracks)
         self._stale_partition = False
+        self._shared_at = self._finished
         self.repartitions += 1
         for group in self.partition.groups:
             group.queue = self._algorithm.queue(self._random)

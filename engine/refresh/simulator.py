@@ -195,5 +195,5 @@ def _lanes(world: World) -> list[_Lane]:
 
 
 def without_contention(world: World) -> Settings:
-    """A track for every table: each job is executed when it is released (section 4.1)."""
-    return Settings(sharing="one", tracks=len(world.warehouse.tables), chop=None)
+    """A track for every table: each job is executed when it is released (section 4.1), and for its table alone."""
+    return Settings(sharing="one", tracks=len(world.warehouse.tables), chop=None, together=False)

@@ -19,9 +19,9 @@ class Table:
 
     __slots__ = (
         "alpha", "area", "available", "batches", "beta", "bound", "breaks", "broken_s", "chop", "cost", "dependents",
-        "freshness", "gain", "group", "held", "is_base", "job", "key", "lateness", "loading", "name", "next_arrival",
-        "number", "peak", "period", "periods", "place", "priority", "punctuated", "released", "removed", "safe",
-        "scan", "shared_s", "siblings", "since", "sources", "spec", "updates", "weight",
+        "freshness", "gain", "group", "held", "is_base", "job", "key", "lateness", "loading", "moved", "name",
+        "next_arrival", "number", "peak", "period", "periods", "place", "priority", "punctuated", "released", "removed",
+        "safe", "scan", "shared_s", "siblings", "since", "sources", "spec", "updates", "weight",
     )  # fmt: skip
 
     def __init__(self, spec: TableSpec, number: int, freshness: float, now: float) -> None:
@@ -48,6 +48,7 @@ class Table:
         # Edges (section 2.2).
         self.freshness = freshness  # the largest timestamp in it
         self.safe = freshness  # no smaller timestamp can come any more, as far as it is loaded
+        self.moved = 0  # how many jobs had begun when its safe edge moved last
         self.available = freshness  # what it would be were all loaded that waits
         self.batches: list[tuple[float, float]] = []  # of a base table: (largest timestamp, safe after it)
         self.punctuated = -NEVER  # what the stream promised last
@@ -66,7 +67,7 @@ class Table:
         self.area = 0.0  # under its staleness, until then
         self.peak = 0.0
         self.updates = 0
-        self.breaks = 0  # how often its bound was broken
+        self.breaks = int(self.beyond(now))  # how often its bound was broken; it may begin so
         self.broken_s = 0.0  # and for how long in all
 
     @property
@@ -112,6 +113,10 @@ class Table:
         """S = now - F."""
         return now - self.freshness
 
+    def beyond(self, now: float) -> bool:
+        """Whether it is staler than its bound allows."""
+        return self.bound is not None and now - self.freshness > self.bound
+
     def account(self, now: float) -> None:
         """Add up its staleness until now. Its freshness has not moved since the last time."""
         freshness, since = self.freshness, self.since
@@ -137,6 +142,7 @@ class Table:
             pending = bool(self.batches)
         else:
             pending = self.available > self.freshness
-            assert self.available <= min(source.safe for source in self.sources)
+            # An empty view counts as fresh from where its data will begin, which its sources have yet to reach.
+            assert self.available == self.freshness or self.available <= min(source.safe for source in self.sources)
         if self.job is None:
             assert pending == (self.released is not None)

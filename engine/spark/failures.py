@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from engine.spark.adbc import reason as database_reason
 
 _NOISE = re.compile(r"\s*(SQLSTATE: \w+|If necessary set .*?(?=\.|$))\.?")
+_DATA_EXCEPTION = "SQLSTATE: 22"  # the class of what is wrong with a value
 _WRAPPERS = (
     "Job aborted",
     "Task failed while writing",
@@ -93,6 +94,18 @@ def _first_sentence(message: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("== SQL")]
     joined = " ".join(lines[:2]) if lines and lines[0].endswith(":") else (lines[0] if lines else "")
     return _NOISE.sub("", joined).strip()
+
+
+def java_died(error: BaseException) -> bool:
+    """Whether Spark itself is gone, so that nothing can be run any more."""
+    if isinstance(error, (Py4JNetworkError, ConnectionError, EOFError)):
+        return True
+    return "stopped SparkContext" in str(error) or "SparkContext was shut down" in str(error)
+
+
+def by_a_record(error: BaseException) -> bool:
+    """Whether a plan failed by a record that it was run over, and not by itself: SQL's data exceptions."""
+    return any(_DATA_EXCEPTION in message for message in (str(error), *_messages(error)))
 
 
 def fragments(error: BaseException) -> list[str]:

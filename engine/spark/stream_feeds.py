@@ -235,7 +235,7 @@ class FolderFeed(Feed):
             arrival = self._arrival(path.name, content, id_, mark, now)
         except Exception as error:  # whatever a file can do to those who parse it, the table goes on
             if self.steady() - since >= WHOLE_S:  # else it is perhaps still being written
-                self._put_aside(path, mark, (str(error).strip() or type(error).__name__).splitlines()[0])
+                self._put_aside(path, mark, (str(error).strip() or type(error).__name__).splitlines()[0], "read")
             return None
         self._seen[path.name] = mark
         self._since.pop(path.name, None)
@@ -264,16 +264,26 @@ class FolderFeed(Feed):
                 self._kept_bytes += rows.nbytes
         return arrival
 
-    def _put_aside(self, path: Path, mark: Mark, reason: str) -> None:
+    def put_aside(self, arrival: Arrival, reason: str) -> None:
+        """Take a file out that was read and cannot be loaded, so that the others can."""
+        if self._content(arrival) is not None:
+            assert arrival.facts is not None
+            name, size, changed = arrival.facts
+            arrival.gone = True
+            self._put_aside(self.folder / name, (size, changed), reason, "loaded")
+            self._known.discard(arrival.id)  # where it is given again, it is tried again
+            self._seen.pop(name, None)
+
+    def _put_aside(self, path: Path, mark: Mark, reason: str, done: str) -> None:
         self._aside[path.name] = mark  # where it may not be removed, it is still there
         try:
             place = self.store.quarantine(path, reason)
         except OSError as error:
-            self.tell(f"{path.name} cannot be read: {reason}; nor can it be put aside: {error.strerror}")
+            self.tell(f"{path.name} cannot be {done}: {reason}; nor can it be put aside: {error.strerror}")
             return
         if not path.exists():
             del self._aside[path.name]
-        self.tell(f"{path.name} cannot be read and was put aside as {place}: {reason}")
+        self.tell(f"{path.name} cannot be {done} and was put aside as {place}: {reason}")
 
     def read(self, arrivals: Sequence[Arrival]) -> pa.Table:
         parts = []

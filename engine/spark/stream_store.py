@@ -10,10 +10,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import math
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -43,7 +44,7 @@ from engine.spark.stream_versions import (
 LOCK = "lock"
 CHECKPOINT_LINES = 500  # then the journal begins anew behind a checkpoint
 MOST_FILES = 24  # of a partition, before they become one
-KEEP_S = 30.0  # so long a file that was replaced stays for those who still read it
+KEEP_S = 30.0  # so long at least a file that was replaced stays for those who still read it
 CACHE_BYTES = 256 * 2**20
 NAME_BYTES = 255  # of a file
 REASON = ".reason"  # what the file with the reason ends with, beside one that was put aside
@@ -104,7 +105,9 @@ class TableStore:
         if journal.exists() and journal.stat().st_size > whole:
             os.truncate(journal, whole)  # a kill cut a line off; it was never published
         self._journal = journal.open("ab", buffering=0)
-        self._gone: list[tuple[float, Path]] = []
+        self._gone: list[tuple[float, Path]] = []  # files that were dropped, and when by a clock that nobody puts
+        self._reading: list[float] = []  # since when each update reads that does
+        self._counting = Lock()
         self._remove_strays()
 
     def close(self) -> None:
@@ -113,6 +116,18 @@ class TableStore:
         self._lock.close()
 
     # -- reading
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """While this lasts, no file goes of a version that was taken within it."""
+        since = time.monotonic()
+        with self._counting:
+            self._reading.append(since)
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._reading.remove(since)
 
     def read(self, first_us: int | None, last_us: int | None, version: Version | None = None) -> pa.Table | None:
         """The rows of a version with times from `first_us` to `last_us`, both included; None where it has no file."""
@@ -174,7 +189,7 @@ class TableStore:
                 files.append(self._write(DATA, pa.concat_tables(rows).combine_chunks(), partition))
                 drop += [file.name for file in old]
                 for file in new:
-                    self._gone.append((0.0, self.folder / DATA / file.name))
+                    self._gone.append((-math.inf, self.folder / DATA / file.name))
         return files, drop
 
     def publish(self, change: Change) -> Version:
@@ -187,14 +202,15 @@ class TableStore:
         now = time.time()
         body = {"number": number, "published": now, **plain_change(change)}
         self._append(journal_line(body))
-        for name in change.drop:
-            self._gone.append((now, self.folder / DATA / name))
         self.version = apply(self.version, change, number, now)
+        dropped = time.monotonic()
+        for name in change.drop:
+            self._gone.append((dropped, self.folder / DATA / name))
         self._lines += 1
         with contextlib.suppress(OSError):  # it is published; upkeep that fails is tried again with the next change
             if self._lines >= CHECKPOINT_LINES:
                 self._checkpoint()
-            self._remove_gone(now)
+            self._remove_gone()
         return self.version
 
     def describe(self, made: Mapping[str, Any], *, anew: bool = False) -> Version:
@@ -271,8 +287,10 @@ class TableStore:
                 if path.name not in known:
                     path.unlink()
 
-    def _remove_gone(self, now: float) -> None:
-        while self._gone and now - self._gone[0][0] > KEEP_S:
+    def _remove_gone(self) -> None:
+        with self._counting:
+            before = min([time.monotonic() - KEEP_S, *self._reading])
+        while self._gone and self._gone[0][0] < before:
             with contextlib.suppress(FileNotFoundError):
                 self._gone[0][1].unlink()
             self._gone.pop(0)

@@ -210,7 +210,7 @@ class Updater:
         store = self.stores[plan.name]
         before = store.version
         assert plan.stream is not None
-        arrivals = [arrival for arrival in arrivals if not _is_in(before, arrival)]
+        arrivals = [arrival for arrival in arrivals if not (arrival.gone or _is_in(before, arrival))]
         batches = [arrival for arrival in arrivals if arrival.safe_us is None and arrival.rows]
         counted: list[CountedRows] = []
         rows = None
@@ -262,6 +262,10 @@ class Updater:
 
     def follow(self, plan: TablePlan, upto_us: int) -> Updated:
         """Bring a view up to an edge, or as near to it as its sources' buckets allow; nothing beyond it."""
+        with self._reading([plan]):
+            return self._follow(plan, upto_us)
+
+    def _follow(self, plan: TablePlan, upto_us: int) -> Updated:
         way = self._way(plan, upto_us)
         if way is None:
             return Updated(self.stores[plan.name].version, 0)
@@ -277,6 +281,10 @@ class Updater:
 
         Each is published by itself, and whole: a kill in between leaves the others as they were, and they follow later.
         """
+        with self._reading(plans):
+            yield from self._follow_together(plans, upto_us)
+
+    def _follow_together(self, plans: Sequence[TablePlan], upto_us: int) -> Iterator[tuple[str, Updated]]:
         found = {plan.name: self._way(plan, upto_us) for plan in plans}
         ways = [way for way in found.values() if way is not None]
         alike = {(way.plan.sources, way.edge, tuple(version.number for version in way.held.values())) for way in ways}
@@ -305,6 +313,14 @@ class Updater:
         names = [self.arrow[way.plan.name].names for way in ways]
         for number, (way, part) in enumerate(zip(ways, parts(rows, names), strict=True)):
             yield way.plan.name, self._publish(way, part, [] if number else counted)
+
+    @contextlib.contextmanager
+    def _reading(self, plans: Sequence[TablePlan]) -> Iterator[None]:
+        """While this lasts, the sources of these views keep the files of the versions that are read."""
+        with contextlib.ExitStack() as reading:
+            for source in {source for plan in plans for source in plan.sources}:
+                reading.enter_context(self.stores[source].reading())
+            yield
 
     def _way(self, plan: TablePlan, upto_us: int) -> _Way | None:
         """How a view gets to an edge; None where it is there."""

@@ -31,3 +31,17 @@ def test_of_each_table_the_newest_run_that_updated_it_counts(tmp_path: Path, mon
         record.summary.update({"learnt": {name: vars(one) for name, one in learnt.items()}})
         keep(record, None)
     assert learnt_of("small", None) == {"click": runs[1]["click"], "sale": runs[1]["sale"], "pair": runs[0]["pair"]}
+
+
+def test_many_simulated_runs_do_not_hide_what_a_live_one_learnt(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("PAPILIO_HOME", str(tmp_path))
+    monkeypatch.delenv("PAPILIO_STORE", raising=False)
+    file = tmp_path / "small.butterfly.yaml"
+    file.write_text(FILE)
+    bound = bind(load(file), catalogue())
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    for number in range(30):
+        record = record_of(bound, f"run{number}", "fifo", began + timedelta(hours=number), None, tmp_path)
+        record.summary.update({"learnt": {"click": vars(Learnt(3.0, 0.3, 1.0, 9))}} if number == 2 else {"jobs": 1})
+        keep(record, None)
+    assert learnt_of("small", None) == {"click": Learnt(3.0, 0.3, 1.0, 9)}

@@ -21,7 +21,7 @@ import duckdb
 import pytest
 
 from engine.control import send_to
-from engine.errors import BadInput, RunFailed
+from engine.errors import BadInput
 from engine.events import Event, EventLog, LogReader, Remark, RunPaused, TableStaleness, UpdateFinished, UpdateStarted
 from engine.model.binding import bind
 from engine.model.file import load
@@ -375,12 +375,34 @@ def test_trouble_from_outside_holds_up_its_own_table_alone_and_passes(spark, tmp
     nothing_lost_or_repeated(tmp_path)
 
 
-@pytest.mark.slow
-def test_an_update_that_fails_for_good_stops_the_warehouse_and_is_told(spark, tmp_path):
+def test_an_update_that_always_fails_holds_up_its_own_table_alone_and_is_told(spark, tmp_path):
     file = tmp_path / "small.butterfly.yaml"
     file.write_text(FILE.replace("condition: cost > 3", "condition: 1 / (cost - cost) > 3"))
-    with pytest.raises(RunFailed, match=r"table `dear_click`.*DIVIDE_BY_ZERO"), running(file, spark) as warehouse:
-        until(lambda: warehouse.stopping)
+    done = papilio_here("stream", "run", file, "--for", "10", "--json", home=tmp_path, spark=spark)
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    assert told["status"] == "failed"
+    assert list(told["held"]) == ["dear_click"]
+    assert "DIVIDE_BY_ZERO" in told["held"]["dear_click"]
+    assert "tables were held back" in done.stderr
+    assert "table `dear_click`" in done.stderr
+    assert told["tables"]["click_second"]["updates"] > 2
+    assert version(tmp_path, "joined") > 0
+
+
+def test_a_file_whose_record_fails_in_spark_is_put_aside_and_the_table_goes_on(spark, tmp_path):
+    file = tmp_path / "arriving.butterfly.yaml"
+    file.write_text(FOLDER.replace("whole: {operator: not_null, settings: {columns: [n]}}",
+                                   "whole: {operator: filter, settings: {condition: 12 / n > 0}}")
+                    .replace("from: whole,", "from: whole.match,"))  # fmt: skip
+    put(tmp_path, "a.csv", "2026-01-01T00:00:30Z,1")
+    put(tmp_path, "b.csv", "2026-01-01T00:00:40Z,2", "2026-01-01T00:00:41Z,0")
+    put(tmp_path, "c.csv", "2026-01-01T00:01:30Z,3")
+    with running(file, spark) as warehouse:
+        until(lambda: rows(tmp_path / "out" / "sale", "n") == [("1",), ("3",)])
+        until(lambda: "b.csv cannot be loaded and was put aside" in remarks(tmp_path))
+    assert warehouse.summary()["held"] == {}
+    assert "node `sale`: [DIVIDE_BY_ZERO]" in remarks(tmp_path)
 
 
 FAST = """

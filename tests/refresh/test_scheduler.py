@@ -12,6 +12,7 @@ from engine.refresh.jobs import Load
 from engine.refresh.local import algorithm_named
 from engine.refresh.model import TableSpec, Warehouse
 from engine.refresh.partition import tracks_named
+from engine.refresh.report import bounds_report
 from engine.refresh.scheduler import Scheduler, Settings
 from engine.refresh.simulator import Cost, Stream, World, simulate
 
@@ -168,6 +169,77 @@ def test_a_failed_job_is_loaded_again_with_what_came_meanwhile() -> None:
     assert scheduler.start(21.0)[0].loads == (Load("a", 0.0, 20.0, 2),)
 
 
+PERIODS = replace(ONE, chop=3.0, chop_by_cost=False)
+
+
+def view_that_cannot_move() -> Scheduler:
+    """`v` reads `a`, which has fifty periods' data, and `b`, which its driver knows to hold nothing yet."""
+    tables = [base("a"), base("b"), TableSpec("v", ("a", "b"), alpha_s=1, beta=1)]
+    scheduler = Scheduler(Warehouse(tables), PERIODS, now=1000.0, freshness={"a": 0.0, "v": 0.0})
+    scheduler.arrive("a", 500.0, 1000.0)
+    (job,) = scheduler.start(1000.0)
+    scheduler.finish(job, 1001.0)
+    return scheduler
+
+
+def test_a_view_that_could_not_move_waits_for_its_sources_and_is_not_tried_over_and_over() -> None:
+    scheduler = view_that_cannot_move()
+    (job,) = scheduler.start(1001.0)
+    job.loads = (job.loads[0]._replace(upto=0.0),)
+    scheduler.finish(job, 1002.0)
+    scheduler.check()
+    assert scheduler.start(1002.0) == []
+    scheduler.arrive("b", 1003.0, 1003.0)
+    (job,) = scheduler.start(1003.0)
+    scheduler.finish(job, 1004.0)
+    assert scheduler.start(1004.0)[0].loads == (Load("v", 0.0, 30.0),)
+
+
+def test_a_view_that_could_not_move_is_tried_again_where_a_source_moved_meanwhile() -> None:
+    scheduler = view_that_cannot_move()
+    scheduler.tables["b"].safe = float("-inf")
+    (job,) = scheduler.start(1001.0)
+    scheduler.punctuate("b", 700.0, 1001.5)
+    job.loads = (job.loads[0]._replace(upto=0.0),)
+    scheduler.finish(job, 1002.0)
+    scheduler.check()
+    assert scheduler.start(1002.0)[0].loads == (Load("v", 0.0, 30.0),)
+
+
+def test_a_base_table_is_as_fresh_and_safe_as_its_driver_says() -> None:
+    """The newest of what arrived was gone when it was to be loaded."""
+    tables = [base("a"), TableSpec("v", ("a",), alpha_s=1, beta=0)]
+    scheduler = Scheduler(Warehouse(tables), ONE)
+    scheduler.arrive("a", 10.0, 10.0)
+    scheduler.arrive("a", 900.0, 10.0)
+    (job,) = scheduler.start(10.0)
+    job.loads = (job.loads[0]._replace(upto=10.0),)
+    scheduler.finish(job, 12.0, safe={"a": 10.0})
+    scheduler.check()
+    table = scheduler.tables["a"]
+    assert (table.freshness, table.available, table.safe) == (10.0, 10.0, 10.0)
+    assert scheduler.tables["v"].available == 10.0
+
+
+def test_tables_that_begin_earlier_take_the_promises_with_them_that_wait() -> None:
+    tables = [base("a"), TableSpec("v", ("a",), alpha_s=1, beta=0)]
+    scheduler = Scheduler(Warehouse(tables), ONE, now=1000.0)
+    scheduler.tables["a"].safe = float("-inf")
+    scheduler.arrive("a", 1000.0, 1000.0)
+    scheduler.punctuate("a", 50.0, 1000.0)
+    (job,) = scheduler.start(1000.0)
+    scheduler.begin_from(["a", "v"], 90.0, 1000.5)
+    scheduler.arrive("a", 100.0, 1000.5)
+    job.loads = (job.loads[0]._replace(upto=90.0),)
+    scheduler.finish(job, 1001.0, safe={"a": 50.0})
+    scheduler.check()
+    assert scheduler.tables["a"].staleness(1001.0) == 911.0
+    (job,) = scheduler.start(1001.0)
+    assert job.loads == (Load("a", 90.0, 100.0, 1),)
+    scheduler.finish(job, 1002.0)
+    assert scheduler.start(1002.0)[0].loads == (Load("v", 90.0, 100.0),)
+
+
 def test_a_clock_that_goes_backwards_moves_nothing_back() -> None:
     scheduler = Scheduler(Warehouse([base("a")]), ONE)
     scheduler.arrive("a", 10.0, 10.0)
@@ -300,6 +372,22 @@ def test_tracks_are_shared_anew_when_tables_come_and_when_parameters_change_much
 # ---------------------------------------------------------------- learning
 
 
+def test_of_many_tables_that_are_learnt_the_tracks_are_not_shared_anew_for_each() -> None:
+    many = 400
+    specs = [base(f"t{number}", alpha_s=None, beta=None) for number in range(many)]
+    scheduler = Scheduler(Warehouse(specs), Settings(tracks=4))
+    for round_ in range(1, 4):
+        now = 10.0 * round_
+        for spec in specs:
+            scheduler.arrive(spec.name, now, now)
+        while jobs := scheduler.start(now):
+            now += 0.02
+            for job in jobs:
+                scheduler.finish(job, now)
+    assert 2 <= scheduler.repartitions <= 2 + 3 * 8
+    assert all(table.shared_s == pytest.approx(0.02) for table in scheduler.tables.values()), "and none is forgotten"
+
+
 def test_alpha_and_beta_are_learnt_from_updates() -> None:
     estimate = CostEstimate(None, None)
     for n in (10.0, 20.0, 50.0, 15.0, 80.0):
@@ -364,6 +452,14 @@ def test_a_period_is_learnt_when_it_is_not_given() -> None:
     assert estimate.value == pytest.approx(10.0, rel=0.05)
 
 
+def test_a_period_that_was_learnt_is_not_lost_at_the_first_gap_after_a_restart() -> None:
+    specs = [base("a", period_s=None)]
+    scheduler = Scheduler(Warehouse(specs), ONE, learnt={"a": Learnt(1.0, 0.0, 10.0, 40)})
+    scheduler.arrive("a", 1.0, 1.0)
+    scheduler.arrive("a", 101.0, 101.0)
+    assert scheduler.tables["a"].periods.value == pytest.approx(10.0 + 0.05 * 90.0)
+
+
 def test_what_a_run_learnt_is_where_the_next_begins() -> None:
     world = World(
         Warehouse([TableSpec("a"), TableSpec("v", ("a",))]),
@@ -396,6 +492,19 @@ def busy_world(bounded: float | None) -> World:
         normal_s=200.0,
         slow_s=100.0,
     )
+
+
+def test_a_table_that_begins_beyond_its_bound_has_broken_it() -> None:
+    tables = [
+        base("a", staleness_bound_s=5.0),
+        TableSpec("v", ("a",), staleness_bound_s=5.0),
+        base("b", staleness_bound_s=5.0),
+    ]
+    scheduler = Scheduler(Warehouse(tables), ONE, now=100.0, freshness={"a": 10.0, "v": 100.0, "b": 98.0})
+    scheduler.begin_from(["v"], 20.0, 101.0)
+    scheduler.account(102.0)
+    assert bounds_report(scheduler) == {"kept": ["b"], "broken": ["a", "v"]}
+    assert [(table.breaks, table.broken_s) for table in scheduler.tables.values()] == [(1, 2.0), (0, 0.0), (1, 1.0)]
 
 
 def test_a_table_about_to_break_its_bound_gains_weight() -> None:

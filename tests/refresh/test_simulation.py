@@ -14,10 +14,11 @@ from click.testing import CliRunner
 from engine.cli import papilio
 from engine.errors import BadInput
 from engine.events import LogReader, RunFinished, RunStarted, TableStaleness, UpdateFinished, UpdateStarted
+from engine.refresh import simulation
 from engine.refresh.model import TableSpec, Warehouse
 from engine.refresh.partition import tracks_named
 from engine.refresh.scheduler import Settings
-from engine.refresh.simulator import Arrived, Cost, Observer, Stream, World, simulate
+from engine.refresh.simulator import Arrived, Cost, Observer, Stream, World, simulate, without_contention
 from engine.store import MetadataStore
 from workflows import __file__ as shipped
 
@@ -81,6 +82,30 @@ def test_the_same_seed_gives_the_same_answer_and_another_another(file: Path) -> 
         simulated(file, "--count", "1000", "--seed", seed)["weighted_staleness"] for seed in ("1", "1", "2")
     )
     assert first == again != other
+
+
+def test_the_seed_is_the_beginning_of_the_random_policy_as_well(file: Path, monkeypatch) -> None:
+    given = []
+    whole = simulation.simulate
+    monkeypatch.setattr(
+        simulation,
+        "simulate",
+        lambda world, settings, **other: given.append(settings) or whole(world, settings, **other),
+    )
+    simulated(file, "--count", "100", "--seed", "7", "--policy", "random")
+    assert given[0].seed == 7
+
+
+def test_without_contention_each_job_is_for_its_table_alone() -> None:
+    """Views that scan the same and wait together would else be one job: then the ideal has a job of its own."""
+    specs = [TableSpec("a", period_s=10.0, alpha_s=1.0, beta=0.0)]
+    specs += [TableSpec(f"v{n}", ("a",), alpha_s=4.0, beta=0.0, scan_share=0.9) for n in range(3)]
+    costs = {"a": Cost(1.0, 0.0)} | {f"v{n}": Cost(4.0, 0.0) for n in range(3)}
+    world = World(Warehouse(specs), {"a": Stream(10.0, 0.0)}, costs)
+    tables: list[int] = []
+    observer = Observer(started=lambda now, job: tables.append(len(job.tables)))
+    simulate(world, without_contention(world), events=100, observer=observer)
+    assert set(tables) == {1}
 
 
 def test_the_log_tells_the_very_staleness_of_the_answer(file: Path, tmp_path: Path) -> None:

@@ -245,3 +245,19 @@ def test_a_kill_leaves_whole_batches_and_a_restart_goes_on(tmp_path):
 def test_a_kill_at_any_line_leaves_whole_batches_and_a_restart_goes_on(tmp_path):
     found = killed(tmp_path, 1)
     assert (found.returncode, found.stdout) == (0, ""), found.stderr
+
+
+def test_files_that_were_replaced_stay_for_an_update_that_began_before(store, monkeypatch):
+    monkeypatch.setattr(stream_store, "KEEP_S", 0.0)
+    publish(store, 1)
+    with store.reading():
+        before = store.version
+        with store.reading():
+            publish(store, 2, drop=list(before.files))
+        publish(store, 3)
+        store.recent = stream_store.RecentRows()
+        assert times(store.read(None, None, before)) == [1]
+        assert len(list((store.folder / "data").iterdir())) == 3
+    with store.reading():  # began after they were dropped
+        publish(store, 4)
+        assert len(list((store.folder / "data").iterdir())) == 3

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,7 +88,15 @@ def launch_stream(
             )
             with _stopped(running, control):
                 summary |= running.run()
-            status = "cancelled" if running.aborted else "done"
+            if running.aborted:
+                status = "cancelled"
+            elif summary["held"]:
+                reason = held_back(summary["held"])
+            else:
+                status = "done"
+        except (KeyboardInterrupt, RunCancelled):
+            status = "cancelled"
+            raise
         except BaseException as error:
             reason = str(error)
             raise
@@ -100,6 +108,11 @@ def launch_stream(
     if status == "cancelled":
         raise RunCancelled(f"{bound.name}: stopped at once; what was published stays, the rest is loaded next time")
     return summary
+
+
+def held_back(held: Mapping[str, str]) -> str:
+    """What is told at the end of tables that failed, and were tried in vain."""
+    return "; ".join(["tables were held back, and the others went on", *held.values()])
 
 
 def _check(bound: Bound, plans: list[TablePlan], live: LiveSettings) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import queue
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,33 +20,34 @@ from engine.control import RunControl
 from engine.errors import BadInput, PapilioError, RunFailed
 from engine.events import EventLog, Remark, RowsRefused, TableStaleness, UpdateFinished, UpdateStarted
 from engine.model.binding import Bound
-from engine.operators._database import DatabaseProblem
 from engine.operators.streams import MICROS, Stream
 from engine.partition.tables import TablePlan, tables_of
 from engine.refresh.described import scan_share_of, spec_of, warehouse_of
 from engine.refresh.estimates import Learnt
-from engine.refresh.jobs import Job
+from engine.refresh.jobs import Job, Load
 from engine.refresh.live.clock import Clock
 from engine.refresh.live.made_of import ID, made_of, way_of
 from engine.refresh.live.places import strange, unfit
 from engine.refresh.report import bounds_report, tables_report, weighted_staleness
 from engine.refresh.scheduler import Scheduler, Settings
 from engine.refresh.simulator import Observer
-from engine.spark.failures import NodeFailed, reason_of
+from engine.refresh.table import NEVER
+from engine.spark.failures import NodeFailed, by_a_record, java_died, reason_of
 from engine.spark.letting_go import letting_go
 from engine.spark.stream_edges import before_s, last_us
-from engine.spark.stream_feeds import Arrival, Feed, feed_of
+from engine.spark.stream_feeds import Arrival, Feed, FolderFeed, feed_of
 from engine.spark.stream_store import RecentRows, TableStore
 from engine.spark.stream_update import Updated, Updater, start_track
 from engine.spark.stream_versions import Version
 
 LONGEST_WAIT_S = 0.05  # so long at most until the streams are looked at again
-RETRIES = 3  # of an update whose plan fails, before the warehouse stops; what comes from outside may take its time
+RETRIES = 3  # of an update once Spark itself is gone, before the warehouse stops; others are tried as long as it runs
 RETRY_S = 0.5  # the first wait; each further one is twice as long
 MOST_RETRY_S = 30.0  # and none is longer
 FILE_LOOK_S = 1.0  # how often the workflow file is looked at for changes
 SAMPLE_S = 1.0  # how often the staleness of tables that did not move is told
 BEHIND_S = 0.001  # so far at least is a view that holds nothing behind what its sources hold
+FIRST_ROWS = 50_000  # so many of its sources' oldest rows a new view takes in at once, from whatever time they are
 KEEP_S = 10.0  # how often what was learnt is kept: a kill loses no more
 
 
@@ -69,7 +70,7 @@ class _Task:
     late: int = 0
     refused: dict[str, int] = field(default_factory=dict)
     versions: dict[str, Version] = field(default_factory=dict)
-    error: BaseException | None = None
+    failed: dict[str, BaseException] = field(default_factory=dict)  # by table
 
 
 class LiveWarehouse:
@@ -104,6 +105,7 @@ class LiveWarehouse:
         self.stores: dict[str, TableStore] = {}
         self.feeds: dict[str, Feed] = {}
         self.waiting: dict[str, deque[Arrival]] = {}
+        self.loading: dict[str, list[Arrival]] = {}  # what running jobs load
         self.done: queue.Queue[_Task] = queue.Queue()
         self.tracks: list[queue.Queue[_Task | None]] = []
         self.threads: list[Thread] = []
@@ -114,6 +116,7 @@ class LiveWarehouse:
         self.jobs = 0
         self.rows = 0
         self.failures: dict[str, int] = {}
+        self.reasons: dict[str, str] = {}  # why tables failed that have not worked again
         self.held: dict[str, float] = {}  # tables that failed, and when they are tried again
         self._warm: set[str] = set()  # tables that were updated in this process: their first update takes far longer
         self._told_at = 0.0
@@ -218,23 +221,35 @@ class LiveWarehouse:
         self.waiting[name] = deque()
 
     def _freshness(self, plan: TablePlan) -> float:
-        """Up to when a table holds data. A new view over old tables is behind them, and takes all in at once."""
+        """Up to when a table holds data; a new view over old tables is as old as these are."""
         version = self.stores[plan.name].version
         if version.fresh_us is not None:
             return version.fresh_us / MICROS if plan.is_base else before_s(version.fresh_us)
-        behind = []
-        for source in plan.sources:
-            safe = self.stores[source].version.safe_us
-            behind.append(self._freshness(self.plans[source]) if safe is None else before_s(safe) - BEHIND_S)
-        return min([self.begin, *behind])
+        return min([self.begin, *(self._begins(source) for source in plan.sources)])
+
+    def _begins(self, source: str) -> float:
+        """Where a new view of a table begins: its first rows are taken in at once, and its history part by part."""
+        version = self.stores[source].version
+        if version.safe_us is None:
+            return self._freshness(self.plans[source])
+        begin, rows = version.safe_us, 0
+        for file in sorted(version.files.values(), key=lambda file: file.last_us):
+            rows += file.rows
+            if rows > FIRST_ROWS:
+                begin = min(begin, file.first_us)
+                break
+        return before_s(begin) - BEHIND_S
 
     def _catch_up(self, now: float) -> None:
         """A stop or a kill may have come between a table and its views: these are behind, and are told so."""
-        for name, plan in self.plans.items():
-            safe = self.stores[name].version.safe_us
-            if plan.is_base and safe is not None:
-                self.scheduler.tables[name].safe = before_s(safe)
+        for plan in self.plans.values():
+            self._safe_from(plan)
         self.scheduler.catch_up(now)
+
+    def _safe_from(self, plan: TablePlan) -> None:
+        """A base table is as safe as its journal says: what the scheduler supposes, its views may not reach."""
+        if plan.is_base:
+            self.scheduler.tables[plan.name].safe = safe_s(self.stores[plan.name].version)
 
     def _close(self) -> None:
         for tasks in self.tracks:
@@ -308,7 +323,9 @@ class LiveWarehouse:
     def _begin_earlier(self, name: str, arrival: Arrival, now: float) -> None:
         """The first data of a table may be old: it and its views, empty as well, begin there and not now."""
         table = self.scheduler.table(name)
-        if arrival.upto_us is None or self.stores[name].version.fresh_us is not None or table.batches or table.job:
+        if arrival.upto_us is None or self.stores[name].version.fresh_us is not None:
+            return
+        if any(other.upto_us is not None for other in (*self.waiting[name], *self.loading.get(name, ()))):
             return
         first = arrival.upto_us / MICROS - table.lateness - (table.periods.value or 1.0)
         below = self.scheduler.warehouse.descendants(name)
@@ -332,19 +349,20 @@ class LiveWarehouse:
         if self.watch.started is not None:
             self.watch.started(now, job)
         self.running += 1
+        self.loading |= arrivals
         self.tracks[job.track].put(_Task(job, arrivals))
 
     def _track(self, tasks: queue.Queue[_Task | None]) -> None:
         """A track: one job at a time."""
         while (task := tasks.get()) is not None:
-            try:
-                if len(task.job.loads) > 1:
-                    self._update_together(task)
-                for load in task.job.loads:
-                    if load.table not in task.versions:
+            if len(task.job.loads) > 1:
+                self._update_together(task)
+            for load in task.job.loads:
+                try:
+                    if load.table not in task.versions and load.table not in task.failed:
                         self._update(task, load.table, load.upto)
-            except BaseException as error:
-                task.error = error
+                except BaseException as error:
+                    task.failed[load.table] = error
             self.done.put(task)
 
     def _update_together(self, task: _Task) -> None:
@@ -353,17 +371,48 @@ class LiveWarehouse:
         try:
             for name, done in self.updater.follow_together(plans, last_us(task.job.loads[0].upto)):
                 self._updated(task, name, done)
-        except Exception:
+        except BaseException as error:
             if self.aborted:
-                raise
+                task.failed = dict.fromkeys((plan.name for plan in plans if plan.name not in task.versions), error)
 
     def _update(self, task: _Task, name: str, upto: float) -> None:
         plan = self.updater.plans[name]
-        if plan.is_base:
-            done = self.updater.load(plan, self.feeds[name], task.arrivals.get(name, []), self.clock())
-        else:
-            done = self.updater.follow(plan, last_us(upto))
-        self._updated(task, name, done)
+        if not plan.is_base:
+            self._updated(task, name, self.updater.follow(plan, last_us(upto)))
+            return
+        arrivals, feed = task.arrivals.get(name, []), self.feeds[name]
+        try:
+            self._updated(task, name, self.updater.load(plan, feed, arrivals, self.clock()))
+        except Exception as error:
+            if self.aborted or not isinstance(feed, FolderFeed) or not by_a_record(error):
+                raise
+            self._one_by_one(task, plan, feed, arrivals, error)
+
+    def _one_by_one(
+        self, task: _Task, plan: TablePlan, feed: FolderFeed, arrivals: Sequence[Arrival], error: Exception
+    ) -> None:
+        """A record makes the plan fail: each arrival is loaded by itself, and who fails alone is put aside.
+
+        That is no file's fault where the plan has yet to work with any: then nothing is put aside.
+        """
+        name = plan.name
+        works, bad, done = name in self._warm, [], []
+        for arrival in arrivals:
+            try:
+                done.append(self.updater.load(plan, feed, [arrival], self.clock()))
+                works = works or bool(arrival.rows)
+            except Exception as alone:
+                if self.aborted or not by_a_record(alone):
+                    raise
+                bad.append((arrival, alone))
+        if bad and not works:
+            raise error
+        for arrival, problem in bad:
+            node = problem.node if isinstance(problem, NodeFailed) and problem.node else name
+            feed.put_aside(arrival, f"node `{node}`: {reason_of(problem)}")
+        for one in done:
+            self._updated(task, name, one)
+        task.versions[name] = self.stores[name].version
 
     def _updated(self, task: _Task, name: str, done: Updated) -> None:
         task.rows += done.rows
@@ -376,12 +425,15 @@ class LiveWarehouse:
         now = self.clock()
         self.running -= 1
         self.busy_s += now - task.job.started
-        job, error = task.job, task.error
+        job, failed = task.job, bool(task.failed)
         names = [load.table for load in job.loads]
-        reason = None if error is None else self._reason(task, error)
-        if error is None:
-            # A view may have had to end where its sources' buckets end: then it is as fresh as that, and no fresher.
-            job.loads = tuple(replace_upto(load, task.versions[load.table]) for load in job.loads)
+        reasons = {name: self._reason(name, error) for name, error in task.failed.items()}
+        for name in task.arrivals:
+            self.loading.pop(name, None)
+        safe = {}
+        if not failed:
+            job.loads = tuple(self._as_it_came_out(load, task.versions[load.table]) for load in job.loads)
+            safe = {name: safe_s(task.versions[name]) for name in task.arrivals}
             for name in names:
                 self._worked(name)
         else:
@@ -389,9 +441,8 @@ class LiveWarehouse:
                 if name not in task.versions:
                     self.waiting[name].extendleft(reversed(arrivals))
         cold = [name for name in names if name not in self._warm]
-        undone = [] if error is None else [name for name in names if name not in task.versions]
-        self.scheduler.finish(job, now, failed=error is not None, cold=bool(cold), hold=undone)
-        if error is None:
+        self.scheduler.finish(job, now, failed=failed, cold=bool(cold), hold=task.failed, safe=safe)
+        if not failed:
             self._warm.update(cold)
             if self.watch.finished is not None:
                 self.watch.finished(now, job)
@@ -399,42 +450,53 @@ class LiveWarehouse:
         self.log.add(
             UpdateFinished(
                 time=now, job=job.number, track=job.track, tables=names, seconds=round(now - job.started, 4),
-                rows=task.rows, late=task.late, failed=reason,
+                rows=task.rows, late=task.late, failed=next(iter(reasons.values()), None),
             )
         )  # fmt: skip
         for node, rows in task.refused.items():
             self.log.add(RowsRefused(node=node, port="", rows=rows, total=rows + task.rows))
         for name in names:
             self._tell_table(name, now)
-        if undone and error is not None and not self.aborted:
-            self._again(undone, str(reason), from_outside(error), now)
+        if not self.aborted:
+            for name, reason in reasons.items():
+                self._again(name, reason, task.failed[name], now)
 
-    def _reason(self, task: _Task, error: BaseException) -> str:
-        undone = [load.table for load in task.job.loads if load.table not in task.versions]
-        node = error.node if isinstance(error, NodeFailed) and error.node else (undone or [""])[0]
+    def _as_it_came_out(self, load: Load, version: Version) -> Load:
+        """What a job really loaded.
+
+        A view may have had to end where its sources' buckets end, or could not begin. Of what arrived for a base
+        table, not all may have been there any more, and promises bring no data.
+        """
+        if not load.batches:
+            return load._replace(upto=load.after if version.fresh_us is None else before_s(version.fresh_us))
+        table = self.scheduler.tables.get(load.table)
+        before = load.after if table is None else table.freshness  # it may begin earlier by now
+        return load._replace(upto=before if version.fresh_us is None else max(before, version.fresh_us / MICROS))
+
+    def _reason(self, name: str, error: BaseException) -> str:
+        node = error.node if isinstance(error, NodeFailed) and error.node else name
         if isinstance(error, NodeFailed):
             text = error.reason
         else:
             text = str(error) if isinstance(error, OSError | PapilioError) else reason_of(error)
-        return f"{self.bound.file or self.bound.name}: table `{(undone or [''])[0]}`, node `{node}`: {text}"
+        return f"{self.bound.file or self.bound.name}: table `{name}`, node `{node}`: {text}"
 
-    def _again(self, names: list[str], reason: str, outside: bool, now: float) -> None:
+    def _again(self, name: str, reason: str, error: BaseException, now: float) -> None:
         """An update failed and published nothing. It is tried again later and later, and the other tables go on.
 
-        What comes from outside, like a database that is away, may come right by itself. A plan that fails for good
-        stops the warehouse.
+        What comes from outside, like a database that is away, may come right by itself; what a record makes fail, once
+        the next start has another plan for it. Without Spark none would.
         """
-        for name in names:
-            failed = self.failures[name] = self.failures.get(name, 0) + 1
-            if failed > RETRIES and not outside:
-                self.stop()
-                while self.running:
-                    self._ended(self.done.get())
-                raise RunFailed(reason)
-            self.held[name] = now + min(RETRY_S * 2 ** min(failed - 1, 10), MOST_RETRY_S)
-        if not outside or any(self.failures[name] == 1 for name in names):
-            until = " until it works" if outside else ""
-            self.log.add(Remark(message=f"{reason}; it is tried again{until}", node=names[0]))
+        failed = self.failures[name] = self.failures.get(name, 0) + 1
+        if failed > RETRIES and java_died(error):
+            self.stop()
+            while self.running:
+                self._ended(self.done.get())
+            raise RunFailed(reason)
+        self.held[name] = now + min(RETRY_S * 2 ** min(failed - 1, 10), MOST_RETRY_S)
+        if self.reasons.get(name) != reason:  # told once, and again where it is another one
+            self.reasons[name] = reason
+            self.log.add(Remark(message=f"{reason}; it is tried again until it works", node=name))
 
     def _resume(self, now: float) -> None:
         """Tables that failed are tried again once they have waited."""
@@ -444,6 +506,7 @@ class LiveWarehouse:
 
     def _worked(self, name: str) -> None:
         failed = self.failures.pop(name, 0)
+        self.reasons.pop(name, None)
         if failed:
             self.log.add(Remark(message=f"table `{name}` works again, at try {failed + 1}", node=name))
 
@@ -560,9 +623,7 @@ class LiveWarehouse:
         self._open_feed(plan, now)
         self.plans[name] = plan
         self.scheduler.add_table(spec_of(plan, scan_share_of(bound, plan)), now, self._freshness(plan))
-        safe = self.stores[name].version.safe_us
-        if plan.is_base and safe is not None:
-            self.scheduler.tables[name].safe = before_s(safe)
+        self._safe_from(plan)
 
     def _forget(self, name: str) -> None:
         """A table that left, or could not come: nothing of it is open any more."""
@@ -571,7 +632,7 @@ class LiveWarehouse:
         if name in self.stores:
             self.stores.pop(name).close()
         self.updater.leave(name)
-        for known in (self.plans, self.bounds, self.waiting, self.failures, self.held):
+        for known in (self.plans, self.bounds, self.waiting, self.failures, self.reasons, self.held):
             known.pop(name, None)
 
     def _differs(self, bound: Bound, plan: TablePlan) -> bool:
@@ -598,6 +659,7 @@ class LiveWarehouse:
             "utilization": round(self.busy_s / seconds / self.settings.schedule.tracks, 4),
             "weighted_staleness": round(weighted_staleness(self.scheduler, seconds), 4),
             "bounds": bounds_report(self.scheduler),
+            "held": dict(self.reasons),  # tables that failed, and were tried in vain until the end
             "tables": tables,
             "learnt": self.learnt(),
         }
@@ -607,20 +669,13 @@ class LiveWarehouse:
         return {name: vars(learnt) for name, learnt in self.scheduler.learnt().items()}
 
 
-def replace_upto(load: Any, version: Version) -> Any:
-    """A load as it came out."""
-    if load.batches:
-        return load
-    return load._replace(upto=load.after if version.fresh_us is None else before_s(version.fresh_us))
+def safe_s(version: Version) -> float:
+    """The scheduler's safe edge of a base table; none yet where nothing was loaded."""
+    return -NEVER if version.safe_us is None else before_s(version.safe_us)
 
 
 def _times(plan: TablePlan) -> tuple[str, int]:
     return plan.operator.time_column, plan.granule_us
-
-
-def from_outside(error: BaseException) -> bool:
-    """Whether an update failed by what may come right by itself: a database, a disk, a file; not by its plan."""
-    return isinstance(error, DatabaseProblem | OSError) and not isinstance(error, ConnectionError)  # which is Spark's
 
 
 def _changed(file: Path | None) -> float:
