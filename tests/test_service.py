@@ -110,4 +110,4 @@ def test_a_killed_run_goes_on_with_the_workflow_and_the_parameters_it_was_begun_
     assert not again.errors
     assert again.values == bound.values
     assert again.workflow.content_hash() == record.content_hash
-    assert _begun_with(folder, again).policy == "mc"
+    assert _begun_with(begun, again).policy == "mc"
