@@ -194,6 +194,10 @@ class BuildTools:
         """A path of the settings, resolved and inside the roots."""
         raise NotImplementedError
 
+    def files(self, setting: str) -> Any:
+        """What a source reads at a path of its settings: the path, or those files of it that it is built for."""
+        return self.path(setting)
+
     def secret(self, setting: str) -> Any:
         """The value of a `${env:NAME}` reference."""
         raise NotImplementedError

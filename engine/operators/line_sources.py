@@ -69,7 +69,7 @@ class LineSource(FileSource, Refusing):
 
     def records(self, tools: BuildTools) -> DataFrame:
         """The lines that hold a record, as they stand in the files."""
-        lines = tools.spark.read.text(tools.path("path"), recursiveFileLookup=True)
+        lines = tools.spark.read.text(tools.files("path"), recursiveFileLookup=True)
         return lines.selectExpr(f"value AS {RECORD}").where(f"{RECORD} {_NOT_BLANK}")
 
     @abstractmethod
@@ -111,7 +111,7 @@ class LineSource(FileSource, Refusing):
         blocks before come from a count by block.
         """
         functions = tools.functions
-        lines = tools.spark.read.text(tools.path("path"), recursiveFileLookup=True).selectExpr(
+        lines = tools.spark.read.text(tools.files("path"), recursiveFileLookup=True).selectExpr(
             f"{self.decoded()} AS {RECORD}",
             "_metadata.file_path AS _papilio_file",
             "_metadata.file_block_start AS _papilio_block",
@@ -228,7 +228,7 @@ class CsvSource(LineSource):
         # Spark's CSV reader knows how to skip the header of each file; told of no separator, it gives whole lines.
         options: dict[str, Any] = {} if self.encoding == "UTF-8" else {"encoding": self.encoding}
         return tools.spark.read.csv(
-            tools.path("path"),
+            tools.files("path"),
             schema=f"{RECORD} STRING",
             sep=_NO_SEPARATOR,
             quote="",
@@ -300,7 +300,7 @@ class CsvSource(LineSource):
         if self.encoding != "UTF-8":
             options["encoding"] = self.encoding
         frame = tools.spark.read.csv(
-            tools.path("path"),
+            tools.files("path"),
             schema=ddl({**columns, BAD: "string"}),
             header=self.header,
             enforceSchema=False,
@@ -321,7 +321,7 @@ class CsvSource(LineSource):
 
     def _multi_line_rejects(self, bad: DataFrame, columns: Schema, tools: BuildTools) -> DataFrame:
         """Rejected records with the line they begin on: where the file's text has them, once for each."""
-        texts = tools.spark.read.text(tools.path("path"), wholetext=True, recursiveFileLookup=True).selectExpr(
+        texts = tools.spark.read.text(tools.files("path"), wholetext=True, recursiveFileLookup=True).selectExpr(
             rf"concat('\n', replace({self.decoded()}, '\r\n', '\n'), '\n') AS _papilio_text",
             "_metadata.file_path AS _papilio_file",
         )

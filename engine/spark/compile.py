@@ -32,19 +32,21 @@ class CountedRows:
     ports: tuple[str, ...]
     query: Callable[[], DataFrame]  # the counts, asked for by themselves
     observation: Observation | None = None  # the counts, taken in passing, where Spark can
+    found: dict[str, Any] | None = None
 
     def get(self) -> tuple[int, dict[str, int]]:
-        """The counts once the unit has run.
+        """The counts once the unit has run. Whoever removes what it read from asks before; they are kept.
 
         Where Spark proved that the unit's result needs no row of this node (behind it stands a filter that nothing
         passes), it took none in passing. They are asked for then: rows are refused whoever reads the others.
         """
-        found = {}
-        if self.observation is not None:
+        found = self.found or {}
+        if not found and self.observation is not None:
             with contextlib.suppress(Exception):  # PySpark's own, where there are none
                 found = self.observation.get
         if "total" not in found:
             found = self.query().collect()[0].asDict()
+        self.found = found
         return int(found["total"] or 0), {port: int(found[port] or 0) for port in self.ports}
 
 
@@ -76,14 +78,16 @@ class NodeBuilder:
         inputs: Mapping[str, Sequence[DataFrame]],
         counted: list[CountedRows] | None,
         ahead: Future[Any] | None = None,
+        files: Sequence[str] | None = None,
     ) -> Built:
-        """A node's own plan. Spark's analyser confirms it here. `ahead`: what the node prepares elsewhere.
+        """A node's own plan. Spark's analyser confirms it here. `ahead`: what the node prepares elsewhere; `files`:
+        those that a source reads, where it is not all of them.
 
         `counted` is given the counts of rows that are refused; without it nobody asks for them.
         """
         try:
             prepared = ahead.result() if ahead is not None else None
-            result = build(self.bound.operators[node], inputs, self.spark, self.place, prepared)
+            result = build(self.bound.operators[node], inputs, self.spark, self.place, prepared, files)
             if counted is not None and isinstance(result, Split):
                 ports = counted_ports(self.bound, node)
                 if ports or self._needs_total(node):

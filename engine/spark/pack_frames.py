@@ -133,7 +133,7 @@ class PackFrames:
         self,
         unit: str,
         frames: Mapping[str, DataFrame],
-        source: DataFrame | None,
+        source: Built | None,
         counted: list[CountedRows],
         ready: Mapping[str, Built] | None = None,
     ) -> dict[str, Built]:

@@ -6,6 +6,7 @@ by side (shared caching, algorithm 2).
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,11 +22,13 @@ from pyspark.sql.types import StructType
 from engine.events import DegreeMeasured, EventLog
 from engine.model.operator import BuildInputs, Built, Mode, PassOn, Role, Source, Target, port_frame
 from engine.operators.file_sources import ColumnarSource
+from engine.operators.line_sources import LineSource
 from engine.operators.warehouse import Aggregate
 from engine.schedule.queues import Pack, Queue
 from engine.schedule.turn import Activation, Outcome, Step
 from engine.schedule.unit import Unit
 from engine.spark.compile import CountedRows
+from engine.spark.line_slices import LineCopies, line_slices
 from engine.spark.pack_frames import PackFrames, Produced, is_staged, width_of
 from engine.spark.pipelines import SAMPLE_SPLITS, WORTH_MEASURING, Pipelines
 from engine.spark.slices import Slice, slices_of, write_packs
@@ -69,6 +72,12 @@ class Reader:
     cursor: int = 0
     schema: StructType | None = None
     growth: float = 1.0  # the most that its slices took as packs, for what their files say
+    copies: LineCopies | None = None  # of a source of lines
+
+    @property
+    def of_lines(self) -> bool:
+        """Whether the slices are lines: Spark parses them, and their rows are an estimate."""
+        return bool(self.slices) and self.slices[0].of_lines  # type: ignore[index]
 
 
 class PackTurns:
@@ -99,7 +108,13 @@ class PackTurns:
             for node in unit.spec.nodes:
                 operator = self.bound.operators[node]
                 if isinstance(operator, Source) and operator.role is Role.SOURCE:
-                    self.readers[unit.id] = Reader(node, slices_of(operator, frames.builder.place))
+                    self.readers[unit.id] = self._reader(node, operator)
+
+    def _reader(self, node: str, source: Source) -> Reader:
+        place = self.frames.builder.place
+        if isinstance(source, LineSource):
+            return Reader(node, line_slices(source, place, self.frames.pack_rows), copies=LineCopies(source))
+        return Reader(node, slices_of(source, place))
 
     def carry_out(self, turn: Turn) -> None:
         """Do what an activation says; what came of it is in the turn."""
@@ -158,7 +173,15 @@ class PackTurns:
         """One split through all nodes of a unit; `size` is about what it gives in bytes, where that is known."""
         counted: list[CountedRows] = []
         built = self.frames.built(unit.id, self._inputs(unit, packs), source, counted)
-        return self.frames.write(unit.id, built, size), counted
+        return self._written(unit, built, size, counted)
+
+    def _written(
+        self, unit: Unit, built: Mapping[str, Built], size: int | None, counted: list[CountedRows]
+    ) -> tuple[Produced, list[CountedRows]]:
+        produced = self.frames.write(unit.id, built, size)
+        for one in counted:
+            one.get()  # while what was read is still there
+        return produced, counted
 
     def _inputs(self, unit: Unit, packs: Mapping[str, list[Pack]]) -> dict[str, DataFrame]:
         """The frames of a unit's queues: these packs, and all of what it looks up in."""
@@ -212,6 +235,8 @@ class PackTurns:
             for node in nodes
         }
         reader = self.readers.get(unit.id)
+        if reader is not None and reader.of_lines:
+            return
         if reader is not None:
             self._measure_read(unit, reader, feeds, rows)
             return
@@ -356,27 +381,28 @@ class PackTurns:
             self._side_by_side(turn, [partial(self._pipeline, unit, {}, None, self._pack_bytes(reader))])
             turn.cursor = -1
             turn.outcome.exhausted = True
-            turn.outcome.rows_read = self._rows_read(turn, reader) or 0
+            turn.outcome.rows_read = self._rows_read(turn, reader, slices or ()) or 0
             return
         chosen: list[Slice] = []
-        packs = 0
+        packs = 0.0
         for slice_ in slices[reader.cursor :]:
-            packs += self._packs_in([slice_])
+            packs += self._packs_of_slice(slice_)
             if chosen and packs > allowed:
                 break
             chosen.append(slice_)
         self._read_slices(turn, reader, chosen)
         turn.cursor = reader.cursor + len(chosen)
         turn.outcome.exhausted = turn.cursor == len(slices)
-        turn.outcome.rows_read = sum(slice_.rows for slice_ in chosen)
+        rows = self._rows_read(turn, reader, chosen)
+        turn.outcome.rows_read = sum(slice_.rows for slice_ in chosen) if rows is None else rows
 
-    def _rows_read(self, turn: Turn, reader: Reader) -> int | None:
-        """The rows that a source gave which was read in one go, None where nobody counted them."""
+    def _rows_read(self, turn: Turn, reader: Reader, chosen: Sequence[Slice]) -> int | None:
+        """The rows that a source gave in a turn, None where nobody counted them."""
         unit = turn.activation.unit.id
         produced = dict.fromkeys(self.frames.made.ports[unit], 0)
         for pack, queues in turn.outcome.produced:
             produced[self.frames.made.sources[queues[0].spec.id]] += pack.rows
-        known = self._known_rows(reader)
+        known = self._known_rows(reader, chosen)
         if known is None:
             known = produced.pop((reader.node, "out"), None)
         if known is None and (counted := [one for one in turn.refused if one[0] == reader.node]):
@@ -384,10 +410,10 @@ class PackTurns:
             known = sum(total - sum(ports.values()) for _, total, ports in counted) - elsewhere
         return known
 
-    def _known_rows(self, reader: Reader) -> int | None:
-        """The rows of a source that need not be read to be counted."""
+    def _known_rows(self, reader: Reader, chosen: Sequence[Slice] = ()) -> int | None:
+        """The rows of a source, or of these slices of it, that need not be read to be counted."""
         if reader.slices is not None:
-            return sum(slice_.rows for slice_ in reader.slices)
+            return None if reader.of_lines else sum(slice_.rows for slice_ in chosen or reader.slices)
         source = self.bound.operators[reader.node]
         return source.held_rows(self.frames.builder.place) if isinstance(source, Source) else None
 
@@ -399,7 +425,8 @@ class PackTurns:
 
     def _pack_bytes(self, reader: Reader) -> int | None:
         """What all rows of a source take as packs, None where nobody knows: what files say of themselves is less."""
-        widths = [width_of(field.dataType.simpleString()) for field in self._schema_of(reader)] if reader.slices else []
+        known = reader.slices and not reader.of_lines
+        widths = [width_of(field.dataType.simpleString()) for field in self._schema_of(reader)] if known else []
         if not widths or None in widths:
             return None
         return sum(slice_.rows for slice_ in reader.slices or ()) * sum(width or 0 for width in widths)
@@ -414,11 +441,24 @@ class PackTurns:
         return len(slices) == 1 or self._split_count(unit, rows, {}) == 1
 
     def _packs_in(self, slices: Sequence[Slice]) -> int:
-        return sum(-(-slice_.rows // self.frames.pack_rows) for slice_ in slices)
+        return math.ceil(sum(map(self._packs_of_slice, slices)))
+
+    def _packs_of_slice(self, slice_: Slice) -> float:
+        """A row group begins a pack of its own; lines of several files come to stand in one."""
+        packs = slice_.rows / self.frames.pack_rows
+        return packs if slice_.of_lines else math.ceil(packs)
 
     def _read_slices(self, turn: Turn, reader: Reader, chosen: list[Slice]) -> None:
-        """Row groups become packs; where other nodes belong to the unit, Spark works on them at once."""
+        """Row groups become packs; where other nodes belong to the unit, Spark works on them at once. So it does on
+        lines.
+        """
         unit = turn.activation.unit
+        if reader.of_lines:
+            in_order = (reader.node, "out") in self.frames.ordered  # Spark reads the largest file first
+            rows = sum(slice_.rows for slice_ in chosen)
+            count = len(chosen) if in_order else min(len(chosen), self._split_count(unit, rows, {}))
+            self._side_by_side(turn, [partial(self._from_lines, unit, reader, part) for part in _even(chosen, count)])
+            return
         if unit.spec.nodes != (reader.node,):
             count = min(len(chosen), self._split_count(unit, sum(slice_.rows for slice_ in chosen), {}))
             self._side_by_side(turn, [partial(self._from_slices, unit, reader, part) for part in _even(chosen, count)])
@@ -432,6 +472,19 @@ class PackTurns:
         ]
         store.remove_folder(folder)
         self._saw(reader, chosen, sum(pack.bytes for pack, _ in turn.outcome.produced))
+
+    def _from_lines(self, unit: Unit, reader: Reader, part: list[Slice]) -> tuple[Produced, list[CountedRows]]:
+        """Lines through all nodes of a unit; how large they become as packs nobody can tell."""
+        assert reader.copies is not None
+        folder = self.frames.store.new_folder(on_disk=True)
+        counted: list[CountedRows] = []
+        try:
+            lines = reader.copies.copied(part, folder)
+            source = lines.told(self.frames.builder.build_node(reader.node, {}, counted, files=lines.files))
+            built = self.frames.built(unit.id, self._inputs(unit, {}), source, counted)
+            return self._written(unit, built, None, counted)
+        finally:
+            self.frames.store.remove_folder(folder)
 
     def _from_slices(self, unit: Unit, reader: Reader, part: list[Slice]) -> tuple[Produced, list[CountedRows]]:
         folder, files = self._sliced(reader, part)

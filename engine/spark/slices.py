@@ -1,7 +1,8 @@
 """Reading a source piece by piece, so that a reader can stop and go on without reading anything twice.
 
 Files of columns are read by row group (Parquet) or stripe (ORC), straight into row packs: there is nothing to compute,
-so no Spark job is needed. Any other source is read in one go, and its packs wait in the reader's outbox.
+so no Spark job is needed. Files of lines are cut by `line_slices`. Any other source is read in one go, and its packs
+wait in the reader's outbox.
 """
 
 from __future__ import annotations
@@ -23,16 +24,17 @@ _WRITING = {"compression": "none", "use_dictionary": False, "write_statistics": 
 
 @dataclass(frozen=True)
 class Slice:
-    """A row group or stripe of a file."""
+    """A row group or stripe of a file, or a run of its lines."""
 
     file: Path
-    number: int
-    rows: int
+    number: int  # of lines: where they begin
+    rows: int  # of lines: about so many
     bytes: int  # about what its rows take
+    of_lines: bool = False
 
 
 def slices_of(source: Source, place: Place) -> list[Slice] | None:
-    """The pieces of a source in order; None where it can only be read in one go."""
+    """The pieces of a source of columns in order; None where it can only be read in one go."""
     if not isinstance(source, ParquetSource | OrcSource):
         return None
     path = place.path(source.path)

@@ -34,14 +34,20 @@ class SparkTools(BuildTools):
     functions = F
     window = Window
 
-    def __init__(self, spark: SparkSession, operator: Operator, place: Place) -> None:
+    def __init__(
+        self, spark: SparkSession, operator: Operator, place: Place, files: Sequence[str] | None = None
+    ) -> None:
         self.spark = spark
         self.subqueries = not speaks_connect(spark)  # not every server that speaks Spark's API has them
         self._operator = operator
         self._place = place
+        self._files = files
 
     def path(self, setting: str) -> str:
         return str(self._place.path(getattr(self._operator, setting)))
+
+    def files(self, setting: str) -> Any:
+        return self.path(setting) if self._files is None else list(self._files)
 
     def secret(self, setting: str) -> Any:
         return self._place.secret(getattr(self._operator, setting))
@@ -117,8 +123,9 @@ def build(
     spark: SparkSession,
     place: Place,
     ahead: Any = None,
+    files: Sequence[str] | None = None,
 ) -> Built:
-    """An operator's plan over real frames; `ahead` is what it has prepared."""
-    tools = SparkTools(spark, operator, place)
+    """An operator's plan over real frames; `ahead` is what it has prepared, `files` those of it that a source reads."""
+    tools = SparkTools(spark, operator, place, files)
     tools.ahead = ahead
     return operator.build(BuildInputs(inputs), tools)

@@ -230,6 +230,43 @@ def test_a_source_that_was_half_read_when_its_run_was_killed_goes_on_where_it_wa
     assert not memory_folder(run).exists()
 
 
+def test_lines_that_were_half_read_when_their_run_was_killed_go_on_where_they_were(spark, tmp_path, monkeypatch):
+    """Several files of lines, one of them cut; refused lines keep the numbers that they have in their files."""
+    monkeypatch.setattr("engine.spark.line_slices.LEAST_BYTES", 4000)
+    monkeypatch.setattr("engine.spark.line_slices.RUN_PACKS", 0)
+    (tmp_path / "in").mkdir()
+    bad = []
+    for name, rows in (("a file+%41.csv", range(100)), ("b.csv", range(100, 6000)), ("c.csv", range(6000, 6100))):
+        lines = ["n", *("x" if n % 7 == 0 else str(n) for n in rows)]
+        bad += [(at, str(tmp_path / "in" / name), "x") for at, line in enumerate(lines, 1) if line == "x"]
+        (tmp_path / "in" / name).write_text("\n".join(lines) + "\n")
+    nodes = {
+        "rows": {"operator": "csv_source", "path": "${data}/in", "columns": {"n": "bigint"}},
+        "even": {"operator": "filter", "condition": "n % 2 = 0"},
+        "out": {"operator": "parquet_target", "path": "${out}/out"},
+        "few": {"operator": "select", "columns": [{"column": name} for name in ("line", "file", "record")]},
+        "bad": {"operator": "parquet_target", "path": "${out}/bad"},
+    }
+    roots = {"data": str(tmp_path), "out": str(tmp_path / "out")}
+    edges = ["rows.out -> even.in", "even.match -> out.in", "rows.reject -> few.in", "few -> bad.in"]
+    file, home = write(tmp_path, nodes, edges, roots=roots), tmp_path / "home"
+    options = ("--granularity", "operator", "--policy", "rr", "--pack-rows", 500, "--queue-packs", 4)
+    with killed_in_the_middle_of_a_source(monkeypatch, "rows"):
+        papilio_here("run", file, "--run-dir", tmp_path / "run", *options, home=home, spark=spark)
+    progress = tmp_path / "run" / "progress.jsonl"
+    before = [json.loads(line) for line in progress.read_text().splitlines()]
+    half = rows_read(before, "rows")
+    good = [n for n in range(6100) if n % 7]
+    assert 0 < half < len(good)
+    summary = answer(papilio_here("run", file, "--resume", the_run(tmp_path), "--json", home=home, spark=spark))
+    after = [json.loads(line) for line in progress.read_text().splitlines()]
+    assert after[: len(before)] == before
+    assert (rows_read(after, "rows"), summary["nodes"]["rows"]["rows_out"]) == (len(good), 6100)
+    assert parquet_rows(tmp_path / "out" / "out") == sorted([(n,) for n in good if n % 2 == 0], key=repr)
+    assert parquet_rows(tmp_path / "out" / "bad") == sorted(bad, key=repr)
+    assert not memory_folder(the_run(tmp_path)).exists()
+
+
 def test_a_run_killed_twice_the_second_time_in_its_commit_is_brought_forward(spark, data, fused, tmp_path, monkeypatch):  # noqa: F811
     file, home = prepared(data, tmp_path), tmp_path / "home"
     with killed_as_spark_starts(monkeypatch):

@@ -11,7 +11,6 @@ from pyarrow import orc, parquet
 from engine.errors import BadInput
 from engine.model.operator import Place
 from engine.operators.file_sources import OrcSource, ParquetSource
-from engine.operators.line_sources import CsvSource
 from engine.spark.slices import slices_of, write_packs
 
 TABLE = pa.table({"n": range(30_000), "text": ["x" * 20] * 30_000})
@@ -41,10 +40,6 @@ def test_only_the_declared_columns_are_read(tmp_path):
     source = written("parquet", tmp_path).model_copy(update={"columns": {"n": "bigint"}})
     file, _ = next(write_packs(source, slices_of(source, HERE), tmp_path / "packs", pack_rows=3_000))
     assert parquet.read_schema(file).names == ["n"]
-
-
-def test_lines_of_text_are_read_in_one_go(tmp_path):
-    assert slices_of(CsvSource(path=str(tmp_path), columns={"n": "bigint"}), HERE) is None
 
 
 @pytest.mark.parametrize("kind", ["parquet", "orc"])
