@@ -41,7 +41,7 @@ def line_slices(source: LineSource, place: Place, pack_rows: int) -> list[Slice]
         size = file.stat().st_size
         packed = _formats.is_compressed(file)
         start = 0
-        for end in [size] if in_one_piece or packed else _ends(file, size, most):
+        for end in [size] if in_one_piece or packed else _ends(file, 0, size, most):
             rows = int((end - start) * (PACKED if packed else 1) / width) + 1
             found.append(Slice(file, start, rows, end - start, of_lines=True))
             start = end
@@ -62,17 +62,18 @@ def _line_width(files: Sequence[Path]) -> float:
     return size / lines if lines else 100.0
 
 
-def _ends(file: Path, size: int, most: int) -> list[int]:
-    """Where the runs of a file's lines end, each behind a whole line."""
-    count = max(1, round(size / most))
+def _ends(file: Path, start: int, end: int, most: float) -> list[int]:
+    """Where runs of lines end between two places of a file, each behind a whole line."""
+    length = end - start
+    count = max(1, round(length / most))
     found: list[int] = []
     with file.open("rb") as opened:
         for at in range(1, count):
-            opened.seek(max(size * at // count, found[-1] if found else 0))
+            opened.seek(max(start + length * at // count, found[-1] if found else 0))
             opened.readline()
-            if opened.tell() < size and opened.tell() not in found:
+            if opened.tell() < end and opened.tell() not in found:
                 found.append(opened.tell())
-    return [*found, size]
+    return [*found, end]
 
 
 # ---------------------------------------------------------------- what one job reads
@@ -109,8 +110,11 @@ class LineCopies:
         self._header = source.skips_header()
         self._before: dict[Path, dict[int, int]] = {}  # file → place in it → lines before it
 
-    def copied(self, slices: Sequence[Slice], folder: Path) -> Lines:
-        """What to read for these slices, which are in order."""
+    def copied(self, slices: Sequence[Slice], folder: Path, copies: int = 1) -> Lines:
+        """What to read for these slices, which are in order; a run of lines in so many copies for as many cores.
+
+        Spark would cut a single one in unequal parts, and the larger part decides how long a turn takes.
+        """
         made = Lines()
         runs: list[tuple[Path, int, int]] = []
         for slice_ in slices:
@@ -123,9 +127,11 @@ class LineCopies:
                 made.files.append(str(file))
                 continue
             folder.mkdir(parents=True, exist_ok=True)
-            copy = folder / f"lines-{len(made.files):06d}.txt"
-            made.origins[str(copy)] = str(file), self._copy(file, start, end, copy)
-            made.files.append(str(copy))
+            for place in _ends(file, start, end, (end - start) / copies):
+                copy = folder / f"lines-{len(made.files):06d}.txt"
+                made.origins[str(copy)] = str(file), self._copy(file, start, place, copy)
+                made.files.append(str(copy))
+                start = place
         return made
 
     def _copy(self, file: Path, start: int, end: int, copy: Path) -> int:

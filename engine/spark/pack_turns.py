@@ -479,7 +479,9 @@ class PackTurns:
         folder = self.frames.store.new_folder(on_disk=True)
         counted: list[CountedRows] = []
         try:
-            lines = reader.copies.copied(part, folder)
+            in_order = (reader.node, "out") in self.frames.ordered
+            copies = 1 if in_order else self.spark.sparkContext.defaultParallelism
+            lines = reader.copies.copied(part, folder, copies)
             source = lines.told(self.frames.builder.build_node(reader.node, {}, counted, files=lines.files))
             built = self.frames.built(unit.id, self._inputs(unit, {}), source, counted)
             return self._written(unit, built, None, counted)

@@ -50,10 +50,10 @@ def read_back(read, header):
         ),
         min_size=1, max_size=4,
     ),
-    header=st.booleans(), least=st.integers(1, 60), turns=st.lists(st.integers(1, 5), min_size=1), cold=st.booleans(),
+    header=st.booleans(), parts=st.integers(1, 3), least=st.integers(1, 60), turns=st.lists(st.integers(1, 5), min_size=1), cold=st.booleans(),
 )  # fmt: skip
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_the_pieces_are_all_lines_with_their_numbers(tmp_path_factory, texts, header, least, turns, cold):
+def test_the_pieces_are_all_lines_with_their_numbers(tmp_path_factory, texts, header, parts, least, turns, cold):
     folder = tmp_path_factory.mktemp("lines")
     (folder / "in").mkdir()
     expected = []
@@ -72,7 +72,7 @@ def test_the_pieces_are_all_lines_with_their_numbers(tmp_path_factory, texts, he
     for turn in turns + [1] * len(slices):
         if cold:
             copies = LineCopies(csv)  # as after a restart
-        found += read_back(copies.copied(slices[at : at + turn], folder / f"turn{at}"), header)
+        found += read_back(copies.copied(slices[at : at + turn], folder / f"turn{at}", parts), header)
         at = min(at + turn, len(slices))
     assert found == expected
 
