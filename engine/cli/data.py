@@ -26,6 +26,24 @@ def _share(kind: str, what: str) -> Callable[[_F], _F]:
     return click.option(f"--{kind}", type=float, default=0.0, metavar="SHARE", help=f"Share of the rows: {what}.")
 
 
+def _dirt(broken: str) -> Callable[[_F], _F]:
+    """The options for dirt; `broken` says which formats are broken."""
+    options = [
+        _share("nulls", "a NULL in a column that must have a value"),
+        _share("duplicates", "come twice"),
+        _share("broken", f"{broken} in a broken format"),
+        _share("key-misses", "a foreign key that leads nowhere"),
+        click.option("--seed", type=int, default=1, show_default=True, help="Another seed makes other rows dirty."),
+    ]
+
+    def add(command: _F) -> _F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
 @click.group()
 def command() -> None:
     """Generate data sets."""
@@ -36,11 +54,7 @@ def command() -> None:
 @_to
 @click.option("--format", type=click.Choice(["parquet", "tbl", "csv"]), default="parquet", show_default=True)
 @click.option("--tables", help="Only these tables, separated by commas. [default: all eight]")
-@_share("nulls", "a NULL in a column that must have a value")
-@_share("duplicates", "come twice")
-@_share("broken", "a phone number, brand, priority or shipping mode in a broken format")
-@_share("key-misses", "a foreign key that leads nowhere")
-@click.option("--seed", type=int, default=1, show_default=True, help="Another seed makes other rows dirty.")
+@_dirt("a phone number, brand, priority or shipping mode")
 @_replace
 @_json
 def tpch(
@@ -74,18 +88,32 @@ def tpch(
 @command.command()
 @_scale
 @_to
+@_dirt("a phone number, brand or shipping mode")
 @_replace
 @_json
-def ssb(scale: float, folder: Path, replace: bool, as_json: bool) -> None:
+def ssb(
+    scale: float,
+    folder: Path,
+    nulls: float,
+    duplicates: float,
+    broken: float,
+    key_misses: float,
+    seed: int,
+    replace: bool,
+    as_json: bool,
+) -> None:
     """Generate the tables of the star schema benchmark, derived from TPC-H of the same scale.
 
     They are lineorder, customer, supplier, part and date, one Parquet file each. The workflow `tpch_to_ssb` makes the
-    same tables step by step. Tables that are there already are kept.
+    same tables step by step. Tables that are there already are kept. Dirt is dialled in by the share of the rows it
+    hits, as for TPC-H; `date` stays clean.
     """
+    from engine.experiments.dirt import Dirt
     from engine.experiments.ssb import generate_ssb
 
+    dirt = Dirt(nulls, duplicates, broken, key_misses, seed)
     with _progress(f"SSB at scale {scale:g}") as show:
-        answer = generate_ssb(folder, scale, replace=replace, progress=show)
+        answer = generate_ssb(folder, scale, replace=replace, dirt=dirt, progress=show)
     _tell(answer, as_json)
 
 

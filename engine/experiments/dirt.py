@@ -1,46 +1,75 @@
-"""Dirt for TPC-H: NULLs, duplicates, broken formats and key misses in so large a share of the rows, by a seed.
+"""Dirt for TPC-H and SSB: NULLs, duplicates, broken formats and key misses in so large a share of the rows, by a seed.
 
-TPC-H is clean, and cleansing clean data shows nothing. Every kind of dirt hits each row of a table with its own chance,
-so the shares are the selectivities of what a workflow checks for. `region` and `nation` stay clean, and so do primary
-keys, by which a row can still be told; only the supplier of an offer, half of its key, can be one that is not there.
+They are clean, and cleansing clean data shows nothing. Every kind of dirt hits each row of a table with its own chance,
+so the shares are the selectivities of what a workflow checks for. `region`, `nation` and `date` stay clean, and so do
+primary keys, by which a row can still be told; only the supplier of an offer, half of its key, can be one that is not
+there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from engine.errors import BadInput
 
-#: Columns that must not be NULL, and that `nulls` empties: one of them in a row that is hit.
-CRITICAL = {
-    "supplier": ("s_nationkey", "s_phone"),
-    "customer": ("c_nationkey", "c_phone"),
-    "part": ("p_brand", "p_type", "p_size"),
-    "partsupp": ("ps_availqty", "ps_supplycost"),
-    "orders": ("o_custkey", "o_orderdate", "o_totalprice"),
-    "lineitem": ("l_quantity", "l_extendedprice", "l_shipdate"),
-}
 
-#: The column with a format to break.
-FORMATTED = {
-    "supplier": "s_phone",
-    "customer": "c_phone",
-    "part": "p_brand",
-    "orders": "o_orderpriority",
-    "lineitem": "l_shipmode",
-}
+@dataclass(frozen=True)
+class Weak:
+    """Where the tables of a data set can be hit."""
 
-#: Foreign keys; the one of a row that is hit leads nowhere afterwards.
-FOREIGN = {
-    "supplier": ("s_nationkey",),
-    "customer": ("c_nationkey",),
-    "partsupp": ("ps_suppkey",),
-    "orders": ("o_custkey",),
-    "lineitem": ("l_partkey", "l_suppkey"),
-}
+    critical: Mapping[str, tuple[str, ...]]  # columns that must not be NULL: `nulls` empties one in a row that is hit
+    formatted: Mapping[str, str]  # the column with a format to break
+    foreign: Mapping[str, tuple[str, ...]]  # foreign keys; that of a row that is hit leads nowhere afterwards
+
+    def tables_of(self, kind: str) -> Collection[str]:
+        """The tables that can have a kind of dirt."""
+        able = {"broken": self.formatted, "key_misses": self.foreign}
+        return able.get(kind, self.critical)
+
+
+TPCH = Weak(
+    critical={
+        "supplier": ("s_nationkey", "s_phone"),
+        "customer": ("c_nationkey", "c_phone"),
+        "part": ("p_brand", "p_type", "p_size"),
+        "partsupp": ("ps_availqty", "ps_supplycost"),
+        "orders": ("o_custkey", "o_orderdate", "o_totalprice"),
+        "lineitem": ("l_quantity", "l_extendedprice", "l_shipdate"),
+    },
+    formatted={
+        "supplier": "s_phone",
+        "customer": "c_phone",
+        "part": "p_brand",
+        "orders": "o_orderpriority",
+        "lineitem": "l_shipmode",
+    },
+    foreign={
+        "supplier": ("s_nationkey",),
+        "customer": ("c_nationkey",),
+        "partsupp": ("ps_suppkey",),
+        "orders": ("o_custkey",),
+        "lineitem": ("l_partkey", "l_suppkey"),
+    },
+)
+
+SSB = Weak(
+    critical={
+        "supplier": ("s_city", "s_region"),
+        "customer": ("c_city", "c_region"),
+        "part": ("p_brand1", "p_category"),
+        "lineorder": ("lo_quantity", "lo_discount", "lo_revenue"),
+    },
+    formatted={
+        "supplier": "s_phone",
+        "customer": "c_phone",
+        "part": "p_brand1",
+        "lineorder": "lo_shipmode",
+    },
+    foreign={"lineorder": ("lo_custkey", "lo_partkey", "lo_suppkey", "lo_orderdate")},
+)
 
 NOWHERE = 1_000_000_000  # added to a key that shall not be found
 
@@ -52,13 +81,7 @@ BREAKS: tuple[Callable[[str], str], ...] = (
     lambda text: "n/a",
 )
 
-#: The kinds of dirt, and the tables that can have them.
-KINDS: dict[str, Collection[str]] = {
-    "nulls": CRITICAL,
-    "broken": FORMATTED,
-    "key_misses": FOREIGN,
-    "duplicates": CRITICAL,
-}
+KINDS = ("nulls", "broken", "key_misses", "duplicates")
 
 
 @dataclass(frozen=True)
@@ -87,9 +110,10 @@ class Dirt:
         return {name: value for name, value in asdict(self).items() if value or name == "seed"}
 
 
-def make_dirty(folder: Path, tables: list[str], dirt: Dirt) -> dict[str, dict[str, int]]:
+def make_dirty(folder: Path, tables: Sequence[str], dirt: Dirt, weak: Weak = TPCH) -> dict[str, dict[str, int]]:
     """Make the Parquet files of these tables dirty. Returns how many rows of each were hit, by kind of dirt."""
-    return {table: _Table(table, dirt).rewrite(folder / f"{table}.parquet") for table in tables if table in CRITICAL}
+    able = [table for table in tables if table in weak.critical]
+    return {table: _Table(table, dirt, weak).rewrite(folder / f"{table}.parquet") for table in able}
 
 
 class _Table:
@@ -99,12 +123,13 @@ class _Table:
     the file is cut into batches.
     """
 
-    def __init__(self, table: str, dirt: Dirt) -> None:
+    def __init__(self, table: str, dirt: Dirt, weak: Weak) -> None:
         import numpy as np
 
         self.table = table
-        self.shares = {kind: getattr(dirt, kind) if table in able else 0.0 for kind, able in KINDS.items()}
-        number = list(CRITICAL).index(table)
+        self.weak = weak
+        self.shares = {kind: getattr(dirt, kind) if table in weak.tables_of(kind) else 0.0 for kind in KINDS}
+        number = list(weak.critical).index(table)
         self.chances = {
             kind: np.random.default_rng([abs(dirt.seed), int(dirt.seed < 0), number, index])
             for index, kind in enumerate(KINDS)
@@ -158,11 +183,12 @@ class _Table:
         import pyarrow as pa
 
         hit, which = self._draw("key_misses", rows)
-        names = FOREIGN.get(self.table, ())
+        names = self.weak.foreign.get(self.table, ())
         for index, name in enumerate(names):
             mask = hit & ((which * len(names)).astype(int) == index)
             if mask.any():
-                columns[name] = pa.array(np.where(mask, NOWHERE, 0) + columns[name].to_numpy())
+                keys = np.where(mask, NOWHERE, 0) + columns[name].to_numpy()
+                columns[name] = pa.array(keys, columns[name].type)
 
     def _break(self, columns: dict[str, Any], rows: int) -> None:
         import pyarrow as pa
@@ -171,7 +197,7 @@ class _Table:
         hit, which = self._draw("broken", rows)
         if not hit.any():
             return
-        name = FORMATTED[self.table]
+        name = self.weak.formatted[self.table]
         mask = pa.array(hit)
         texts = columns[name].filter(mask).to_pylist()
         ways = (which[hit] * len(BREAKS)).astype(int)
@@ -183,7 +209,7 @@ class _Table:
         import pyarrow.compute as pc
 
         hit, which = self._draw("nulls", rows)
-        names = CRITICAL[self.table]
+        names = self.weak.critical[self.table]
         for index, name in enumerate(names):
             mask = hit & ((which * len(names)).astype(int) == index)
             column = columns[name]

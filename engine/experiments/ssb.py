@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.experiments.data import (
+    CLEAN,
     DataSet,
     Generated,
     Progress,
@@ -31,6 +32,7 @@ from engine.experiments.data import (
     move_into_place,
     run_generator,
 )
+from engine.experiments.dirt import SSB, Dirt, make_dirty
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,13 +59,18 @@ def parts_at(scale: float) -> int:
 
 
 def generate_ssb(
-    folder: Path, scale: float, *, replace: bool = False, progress: Progress = lambda done, total: None
+    folder: Path,
+    scale: float,
+    *,
+    replace: bool = False,
+    dirt: Dirt = CLEAN,
+    progress: Progress = lambda done, total: None,
 ) -> Generated:
     """Put SSB's five tables into `folder` as Parquet, unless they are there already."""
     started = time.monotonic()
     check_scale(scale)
     folder = folder.expanduser().resolve()
-    present = data_of_kind(folder, "ssb", scale, "parquet", replace)
+    present = data_of_kind(folder, "ssb", scale, "parquet", replace, dirt)
     if present is not None and present.is_complete_in(folder):
         return Generated(folder, present, kept=True, seconds=time.monotonic() - started)
     generator = find_generator()
@@ -77,12 +84,15 @@ def generate_ssb(
         run_generator(generator, tpch, scale, "parquet", tables, lambda done: progress(done, expected))
         derive_ssb(tpch, unfinished, scale, lambda share: progress(tpch_bytes + int(ssb_bytes * share), expected))
         shutil.rmtree(tpch)
+        dirtied = make_dirty(unfinished, SSB_TABLES, dirt, SSB) if dirt else {}
         data = DataSet(
             benchmark="ssb",
             scale=scale,
             format="parquet",
             generator=generator_version(generator),
             tables={table: count_table(unfinished / f"{table}.parquet") for table in SSB_TABLES},
+            dirt=dirt.as_dict(),
+            dirtied=dirtied,
         )
         data.write_marker(unfinished)
         move_into_place(unfinished, folder)

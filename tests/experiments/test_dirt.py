@@ -11,9 +11,11 @@ import pytest
 
 from engine.errors import BadInput
 from engine.experiments.data import TPCH_TABLES, DataSet, generate_tpch
-from engine.experiments.dirt import CRITICAL, FOREIGN, FORMATTED, Dirt, make_dirty
+from engine.experiments.dirt import SSB, TPCH, Dirt, make_dirty
+from engine.experiments.ssb import SSB_TABLES, generate_ssb
 from tests.end_to_end.helpers import papilio_here
 
+CRITICAL, FOREIGN, FORMATTED = TPCH.critical, TPCH.foreign, TPCH.formatted
 SCALE = 0.02
 DIRT = Dirt(nulls=0.10, duplicates=0.05, broken=0.20, key_misses=0.08, seed=3)
 KEYS = {
@@ -167,3 +169,58 @@ def test_the_command_tells_what_it_hit_and_refuses_shares_that_make_no_sense(tmp
     answer = json.loads(done.stdout)
     assert answer["dirtied"] == {"customer": {"key_misses": 150}}
     assert answer["dirt"] == {"key_misses": 1.0, "seed": 1}
+
+
+# ---------------------------------------------------------------- SSB
+
+SSB_PARENTS = {
+    "lo_custkey": ("customer", "c_custkey"),
+    "lo_partkey": ("part", "p_partkey"),
+    "lo_suppkey": ("supplier", "s_suppkey"),
+    "lo_orderdate": ("date", "d_datekey"),
+}
+
+
+@pytest.fixture(scope="module")
+def star(tmp_path_factory: pytest.TempPathFactory) -> tuple[duckdb.DuckDBPyConnection, dict[str, dict[str, int]]]:
+    """Clean and dirty SSB, and how many rows of it were hit."""
+    folder = tmp_path_factory.mktemp("star")
+    generate_ssb(folder / "clean", SCALE)
+    made = generate_ssb(folder / "dirty", SCALE, dirt=DIRT)
+    assert generate_ssb(folder / "dirty", SCALE, dirt=DIRT).kept
+    with pytest.raises(BadInput, match=r"dirty \(nulls 0\.1, duplicates 0\.05"):
+        generate_ssb(folder / "dirty", SCALE)
+    connection = duckdb.connect()
+    for schema in ("clean", "dirty"):
+        connection.execute(f"CREATE SCHEMA {schema}")
+        for table in SSB_TABLES:
+            connection.execute(f"CREATE VIEW {schema}.{table} AS SELECT * FROM '{folder / schema / table}.parquet'")
+    return connection, made.data.dirtied
+
+
+@pytest.mark.parametrize("table", SSB.critical)
+def test_every_kind_of_dirt_hits_the_tables_of_ssb_as_often_as_asked_and_told(table, star):
+    connection, told = star
+    rows = count(connection, f"clean.{table}")
+    distinct = f"(SELECT DISTINCT * FROM dirty.{table})"
+    for kind, hit in told[table].items():
+        assert hit == near(getattr(DIRT, kind), rows)
+    assert count(connection, f"dirty.{table}") == rows + told[table]["duplicates"]
+    empty = " OR ".join(f"{column} IS NULL" for column in SSB.critical[table])
+    assert count(connection, f"{distinct} WHERE {empty}") == told[table]["nulls"]
+    column = SSB.formatted[table]
+    broken = count(connection, f"{distinct} WHERE {column} NOT IN (SELECT {column} FROM clean.{table})")
+    emptied = count(connection, f"{distinct} WHERE {column} IS NULL")
+    assert told[table]["broken"] - emptied <= broken <= told[table]["broken"]
+
+
+def test_facts_of_ssb_miss_their_dimensions_as_often_as_told_and_columns_keep_their_types(star):
+    connection, told = star
+    missed = " OR ".join(f"{key} NOT IN (SELECT {own} FROM clean.{table})" for key, (table, own) in SSB_PARENTS.items())
+    assert (
+        count(connection, f"(SELECT DISTINCT * FROM dirty.lineorder) WHERE {missed}") == told["lineorder"]["key_misses"]
+    )
+    assert count(connection, "(FROM clean.date EXCEPT ALL FROM dirty.date)") == 0
+    for table in SSB_TABLES:
+        kinds = [connection.execute(f"DESCRIBE {schema}.{table}").fetchall() for schema in ("clean", "dirty")]
+        assert kinds[0] == kinds[1]
