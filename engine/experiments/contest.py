@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 SHIPPED = Path(workflows.__file__).resolve().parent
 ENDING = ".butterfly.yaml"
 REASON_LETTERS = 300
+OWN, OURS = "in its own session", "in Papilio's session"  # where a contender on Spark runs
 
 # Writes its targets below the folder it is given, and tells what else it measured. One that runs in a process of its
 # own tells its `seconds` and `peak_mb` itself: a start of Python is not what is compared, nor is our Spark's memory.
@@ -146,6 +147,15 @@ class Contest:
         made = Apart(f"engine.experiments.{module}", [str(one) for one in arguments], log, environment, anew)
         self._apart.append(made)
         return made
+
+    def own_session(self, module: str, kind: str) -> Apart:
+        """A module in a session of its own, of one kind; it has the cores and the memory that Papilio's has."""
+        from engine.spark.java import find_java
+        from engine.spark.processes import spark_environment
+        from engine.spark.session import SparkSettings, driver_memory_mb
+
+        cores, memory_mb = self.spark.sparkContext.defaultParallelism, driver_memory_mb(SparkSettings())
+        return self.apart(module, kind, cores, memory_mb, environment=spark_environment(find_java(), loopback=True))
 
     def close(self) -> None:
         """End the processes of those who run apart."""
