@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.experiments.apart import Apart
 from engine.experiments.bench import Options, Report
-from engine.experiments.contest import OURS, OWN, Contest, Entry, Run, contest, importable
+from engine.experiments.contest import OURS, OWN, Contest, Entry, Run, contest, importable, in_own_session
 from engine.experiments.data import generate_tpch
 from engine.partition.granularity import Granularity
 
@@ -76,8 +76,7 @@ def _entries(here: Contest, data: Path) -> Iterator[Entry]:
     shipped, tuned = (here.own_session("butterfly_apart", kind) for kind in ("shipped", "tuned"))
 
     def apart(session: Apart, **asked: str) -> Run:
-        runs = iter([WARM_RUNS])  # in the first round, then one in each
-        return lambda out: session.ask(data=str(data), out=str(out), runs=next(runs, 1), **asked)
+        return in_own_session(session, data, WARM_RUNS, **asked)
 
     yield Entry(STRAIGHT, apart(shipped, script="straight"))
     yield Entry(STRAIGHT_HERE, lambda out: straight(spark, data, out))

@@ -365,6 +365,12 @@ def _spark_log(folder: Path) -> Path:
     return log
 
 
+def in_own_session(process: Apart, data: Path, warm_runs: int, **asked: Any) -> Run:
+    """A run in a session apart: several in its first round, for Java compiles what runs often."""
+    runs = iter([warm_runs])
+    return lambda out: process.ask(data=str(data), out=str(out), runs=next(runs, 1), **asked)
+
+
 def importable(*modules: str) -> str | None:
     """Why one of these cannot be imported, None where all can."""
     import importlib

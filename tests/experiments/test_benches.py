@@ -384,6 +384,34 @@ def test_fused_is_judged_by_the_best_hand_tuned_script_and_says_how_far_ahead_du
     assert contest.report.evidence[text] == "not measured", "the best of one is no best"
 
 
+def test_a_session_apart_runs_a_query_several_times_in_its_first_round_alone(tmp_path):
+    from engine.experiments.contest import in_own_session
+
+    asked = []
+    run = in_own_session(SimpleNamespace(ask=lambda **question: asked.append(question)), tmp_path, 5, query="q11")
+    for _ in range(3):
+        run(tmp_path / "out")
+    assert [question["runs"] for question in asked] == [5, 1, 1]
+    assert {question["query"] for question in asked} == {"q11"}
+
+
+@pytest.mark.slow
+def test_spark_sql_answers_alike_in_its_own_session_and_in_papilios(spark, tmp_path):
+    from engine.experiments.ssb import generate_ssb
+    from engine.experiments.ssb_queries import in_spark_sql
+
+    generate_ssb(tmp_path / "ssb", SMALL)
+    contest = Contest(Options(folder=tmp_path / "contest", spark=spark), spark)
+    process = contest.own_session("ssb_apart", "shipped")
+    try:
+        process.ask(query="q11", data=str(tmp_path / "ssb"), out=str(tmp_path / "own"), runs=2)
+        assert process.pid != os.getpid()
+    finally:
+        contest.close()
+    in_spark_sql(spark, "q11", tmp_path / "ssb", tmp_path / "ours")
+    assert digests(tmp_path / "own") == digests(tmp_path / "ours")
+
+
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
 def test_an_engine_without_spark_answers_from_a_process_of_its_own(engine, tpch, tmp_path):
     from engine.experiments.bench_butterfly import in_duckdb
@@ -426,20 +454,23 @@ def test_ssb_compares_dataflows_with_sql(folder, spark, monkeypatch):
     data = check_shape(report_of("ssb", folder, spark))
     assert data["contenders"].keys() == {
         "Q1.1 at 0.01 papilio",
-        "Q1.1 at 0.01 Spark SQL",
-        "Q1.1 at 0.01 Spark SQL, tables known",
+        "Q1.1 at 0.01 Spark SQL, in its own session",
+        "Q1.1 at 0.01 Spark SQL, in Papilio's session",
+        "Q1.1 at 0.01 Spark SQL, tables known, in Papilio's session",
         "Q1.1 at 0.01 DuckDB",
     }
-    assert len(data["claims"]) == 1
-    assert "Q1.1 at 0.01 papilio / Q1.1 at 0.01 Spark SQL" in data["ratios"]
-    assert isinstance(data["facts"]["Q1.1 at 0.01: seconds beyond Spark SQL"], float)
+    for where in ("in its own session", "in Papilio's session"):
+        text = f"Q1.1 at 0.01: the dataflow takes at most 1.1 times as long as Spark SQL {where}"
+        assert f"Q1.1 at 0.01 papilio / Q1.1 at 0.01 Spark SQL, {where} = " in data["evidence"][text]
+        assert isinstance(data["facts"][f"Q1.1 at 0.01: seconds beyond Spark SQL {where}"], float)
+    assert len(data["claims"]) == 2
 
 
 @pytest.mark.slow
 def test_ssb_answers_all_four_queries_alike(folder, spark):
     data = check_shape(report_of("ssb", folder, spark))
-    assert len(data["contenders"]) == 16
-    assert len(data["claims"]) == 4
+    assert len(data["contenders"]) == 20
+    assert len(data["claims"]) == 8
 
 
 @pytest.mark.slow
