@@ -3,7 +3,8 @@
 Data: two shipped workflows at four scales, three times as much each time. Seconds are of one warm session; memory is
 the peak of all processes of a run of its own, for a session never gives back what an earlier run took.
 Nodes: generated butterflies of 10 to 300 nodes over little data, so that what is left is the cost of a node; and lines
-of as many nodes, bound and compiled without being run.
+of as many nodes, bound and compiled without being run. A node's cost is what each further one adds: what a run takes
+once, however many nodes there are, would make it look cheaper among many.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -36,7 +37,7 @@ NODES = (10, 30, 100, 300)
 NODE_SCALE = 0.001
 SEED = 3
 EXPONENT = 1.1
-FLAT = 1.25  # so much more may a node cost among ten times as many: less is not told from noise
+FLAT = 1.25  # so much more may a further node cost among many: less is not told from noise
 
 
 def benchmark(options: Options) -> Report:
@@ -56,7 +57,8 @@ def benchmark(options: Options) -> Report:
             here.hold(list(_by_scale(here, workflow, scales)))
             _judge_data(here.report, workflow, scales)
     for workflow in WORKFLOWS:  # the session is closed: its memory is not theirs
-        _memory(options, here.report, workflow, scales)
+        _memory_of_data(options, here.report, workflow, scales)
+    _memory_of_nodes(options, here.report, small)
     return here.report
 
 
@@ -95,33 +97,51 @@ def _judge_data(report: Report, workflow: str, scales: Sequence[float]) -> None:
     )  # fmt: skip
 
 
-def _memory(options: Options, report: Report, workflow: str, scales: Sequence[float]) -> None:
-    """Each size in processes of its own, once; their peak replaces that of the shared session."""
-    peaks = {}
+def _memory_of_data(options: Options, report: Report, workflow: str, scales: Sequence[float]) -> None:
+    file, peaks = SHIPPED / f"{workflow}{ENDING}", {}
     for scale in scales:
-        options.say(f"memory: {_name(workflow, scale)}")
-        contender = report.contenders[_name(workflow, scale)]
-        contender.peak_mb = []
-        out = options.folder / "memory"
-        shutil.rmtree(out, ignore_errors=True)
-        command = [
-            sys.executable, "-m", "engine", "run", str(SHIPPED / f"{workflow}{ENDING}"), "--json",
-            "--param", f"data_folder={options.folder / f'growth-{scale:g}'}", "--param", f"warehouse_folder={out}",
-        ]  # fmt: skip
-        done = measure(command, environment={**os.environ, "PAPILIO_HOME": str(out), "PAPILIO_STORE": ""})
-        shutil.rmtree(out, ignore_errors=True)
-        if done.code:
-            report.facts[f"memory of {_name(workflow, scale)}"] = f"exit {done.code}: {done.errors.strip()[-300:]}"
-        else:
-            contender.peak_mb.append(done.peak_mb)
-            peaks[scale] = done.peak_mb
+        if found := _peak_mb(options, report, _name(workflow, scale), file, options.folder / f"growth-{scale:g}"):
+            peaks[scale] = found
     if len(peaks) > 1:
         report.facts[f"{workflow}: power of the data that the peak memory grows with"] = round(
             exponent(list(peaks), list(peaks.values())), 2
         )
 
 
+def _peak_mb(options: Options, report: Report, name: str, file: Path, data: Path) -> float | None:
+    """A run in processes of its own, once; their peak takes the place of the shared session's."""
+    options.say(f"memory: {name}")
+    contender = report.contenders[name]
+    contender.peak_mb = []
+    out = options.folder / "memory"
+    shutil.rmtree(out, ignore_errors=True)
+    command = [
+        sys.executable, "-m", "engine", "run", str(file), "--json",
+        "--param", f"data_folder={data}", "--param", f"warehouse_folder={out}",
+    ]  # fmt: skip
+    done = measure(command, environment={**os.environ, "PAPILIO_HOME": str(out), "PAPILIO_STORE": ""})
+    shutil.rmtree(out, ignore_errors=True)
+    if done.code:
+        report.facts[f"memory of {name}"] = f"exit {done.code}: {done.errors.strip()[-300:]}"
+        return None
+    contender.peak_mb.append(done.peak_mb)
+    return done.peak_mb
+
+
 # ---------------------------------------------------------------- nodes
+
+
+def _run_of(count: int) -> str:
+    return f"run {count} nodes"
+
+
+def _memory_of_nodes(options: Options, report: Report, data: Path) -> None:
+    peaks = {}
+    for count in NODES:
+        file = _file_of(options.folder, Shape.BUTTERFLY, count)
+        if found := _peak_mb(options, report, _run_of(count), file, data):
+            peaks[f"{count} nodes"] = round(found)
+    report.facts["peak MB of all processes"] = peaks
 
 
 def _nodes(here: Contest, data: Path) -> None:
@@ -131,7 +151,7 @@ def _nodes(here: Contest, data: Path) -> None:
     parameters = {"data_folder": str(data)}
     here.hold(
         [
-            Entry(f"run {count} nodes", here.workflow(files[Shape.BUTTERFLY, count], parameters), answer=f"{count}")
+            Entry(_run_of(count), here.workflow(files[Shape.BUTTERFLY, count], parameters), answer=f"{count}")
             for count in NODES
         ]
     )
@@ -143,8 +163,12 @@ def _nodes(here: Contest, data: Path) -> None:
         _judge_nodes(here.report, what)
 
 
+def _file_of(folder: Path, shape: Shape, count: int) -> Path:
+    return folder / f"growth-{shape.value}-{count}{ENDING}"
+
+
 def _file(folder: Path, shape: Shape, count: int) -> Path:
-    file = folder / f"growth-{shape.value}-{count}{ENDING}"
+    file = _file_of(folder, shape, count)
     save(generate(count, shape, SEED), file)
     return file
 
@@ -180,16 +204,34 @@ def _timed(here: Contest, name: str, work: Callable[[], object]) -> None:
         contender.failed = f"{type(error).__name__}: {error}"[:300]
 
 
+def further_ms(seconds: Mapping[int, float]) -> dict[tuple[int, int], float]:
+    """What each further node costs between one number of nodes and the next."""
+    return {
+        (fewer, more): 1000 * (seconds[more] - seconds[fewer]) / (more - fewer)
+        for fewer, more in pairwise(sorted(seconds))
+    }
+
+
 def _judge_nodes(report: Report, what: str) -> None:
     found = [count for count in NODES if report.finished(f"{what} {count} nodes")]
-    each = {count: 1000 * report.contenders[f"{what} {count} nodes"].median / count for count in found}
-    text = f"{what}: a node costs at most {FLAT:g} times as much among {NODES[-1]} as among {NODES[1]}"
-    if NODES[1] not in each or NODES[-1] not in each:
+    seconds = {count: report.contenders[f"{what} {count} nodes"].median for count in found}
+    fewest, many, most = NODES[0], NODES[-2], NODES[-1]
+    text = (
+        f"{what}: a further node costs at most {FLAT:g} times as much from {many} to {most} as from {fewest} to {many}"
+    )
+    if not {fewest, many, most} <= seconds.keys():
         report.claim(text, False, "not measured")
         return
-    for fewer, more in pairwise(found):
-        report.ratios[f"{what}: a node among {more} / among {fewer}"] = each[more] / each[fewer]
+    steps = further_ms(seconds)
+    report.facts[f"{what}: ms for a further node"] = {
+        f"{fewer} to {more} nodes": round(ms, 2) for (fewer, more), ms in steps.items()
+    }
+    early = further_ms({count: seconds[count] for count in (fewest, many)})[fewest, many]
+    late = further_ms({count: seconds[count] for count in (many, most)})[many, most]
+    if early > 0:
+        report.ratios[f"{what}: a further node, {many} to {most} / {fewest} to {many}"] = late / early
     report.claim(
-        text, each[NODES[-1]] / each[NODES[1]] <= FLAT,
-        ", ".join(f"{count} nodes: {ms:.2f} ms each" for count, ms in each.items()),
+        text, 0 < late <= FLAT * early,
+        f"{early:.2f} ms from {fewest} to {many}, {late:.2f} ms from {many} to {most}; "
+        + ", ".join(f"{count} nodes: {value:.3g} s" for count, value in seconds.items()),
     )  # fmt: skip

@@ -526,6 +526,33 @@ def test_growth_reports_powers_and_the_cost_of_a_node(folder, spark, monkeypatch
     assert "power" in report.evidence[next(text for text in report.claims if text.startswith("fig1"))]
     peaks = [report.contenders[f"fig1, scale {scale:g}"].peak_mb for scale in report.facts["scales"]]
     assert all(len(some) == 1 and some[0] > 200 for some in peaks)
+    assert report.facts["peak MB of all processes"].keys() == {"10 nodes", "20 nodes", "30 nodes"}
+    assert min(report.facts["peak MB of all processes"].values()) > 200
+
+
+@pytest.mark.parametrize(
+    ("cost", "flat"),
+    [
+        (lambda nodes: 2.0 + 0.01 * nodes, True),
+        (lambda nodes: 20.0 + 0.01 * nodes + 0.0001 * nodes**2, False),  # which the 20 s hide in a node's share
+        (lambda nodes: 3.0 - 0.001 * nodes, False),
+    ],
+)
+def test_a_nodes_cost_is_what_each_further_one_adds_whatever_a_run_takes_once(cost, flat):
+    from engine.experiments import bench_growth
+
+    report = Report({f"run {count} nodes": Contender([cost(count)]) for count in bench_growth.NODES})
+    bench_growth._judge_nodes(report, "run")
+    ((text, holds),) = report.claims.items()
+    assert holds is flat
+    assert "from 100 to 300" in text
+    assert "300 nodes: " in report.evidence[text]
+    assert report.facts["run: ms for a further node"].keys() == {
+        "10 to 30 nodes", "30 to 100 nodes", "100 to 300 nodes",
+    }  # fmt: skip
+    del report.contenders["run 300 nodes"]
+    bench_growth._judge_nodes(report, "run")
+    assert report.evidence[text] == "not measured"
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 1.3])
