@@ -7,11 +7,12 @@ in Papilio's session, where the settings are the same and what is left between t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from engine.experiments.apart import Apart
 from engine.experiments.bench import Options, Report
-from engine.experiments.contest import OURS, OWN, Contest, Entry, contest, importable, in_own_session
+from engine.experiments.contest import OURS, OWN, Contest, Entry, contest, importable, in_own_session, missing_data
 from engine.experiments.ssb import generate_ssb
 from engine.experiments.ssb_queries import QUERIES, answer_in_sql, in_spark_sql
 
@@ -26,9 +27,9 @@ LIMIT = 1.10  # the share of Spark SQL's time that a dataflow may take
 def benchmark(options: Options) -> Report:
     """SSB Q1.1, Q2.1, Q3.1, Q4.1 as dataflows against the same queries in Spark SQL, beside DuckDB."""
     scales = [options.scale] if options.scale else list(WARM_ROUNDS)
-    for scale in scales:
-        options.say(f"SSB scale {scale:g}")
-        generate_ssb(_data(options, scale), scale)
+    missing = missing_data(
+        options, {f"SSB scale {scale:g}": partial(generate_ssb, _data(options, scale), scale) for scale in scales}
+    )
     with contest(options) as here:
         here.report.facts["scales"] = scales
         session = here.own_session("ssb_apart", "shipped")
@@ -36,7 +37,10 @@ def benchmark(options: Options) -> Report:
         for scale in scales:
             for query in QUERIES:
                 entries = list(_entries(here, query, scale, session, duckdb))
-                here.hold(entries, warm_rounds=WARM_ROUNDS.get(scale, OTHER_WARM_ROUNDS))
+                if reason := missing.get(f"SSB scale {scale:g}"):
+                    here.leave_out(entries, reason)
+                else:
+                    here.hold(entries, warm_rounds=WARM_ROUNDS.get(scale, OTHER_WARM_ROUNDS))
         for scale in scales:
             for query in QUERIES:
                 _conclude(here, _title(query, scale))

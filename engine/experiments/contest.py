@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psutil
 
 import workflows
-from engine.errors import BadInput, EnvironmentProblem
+from engine.errors import BadInput, EnvironmentProblem, reaching
 from engine.experiments.apart import Apart
 from engine.experiments.bench import Contender, Options, Report
 from engine.experiments.measure import watched
@@ -166,6 +166,12 @@ class Contest:
         """A contender that cannot take part; the report says why."""
         self.report.facts[name] = f"skipped: {reason}"
         self.options.say(f"{name} skipped: {reason}")
+
+    def leave_out(self, entries: Iterable[Entry], reason: str) -> None:
+        """Those who cannot run at all count as failed; the others go on."""
+        for entry in entries:
+            self.report.contenders.setdefault(entry.name, Contender()).failed = reason[:REASON_LETTERS]
+            self.options.say(f"{entry.name} left out: {reason}")
 
     # -- rounds
 
@@ -369,6 +375,22 @@ def in_own_session(process: Apart, data: Path, warm_runs: int, **asked: Any) -> 
     """A run in a session apart: several in its first round, for Java compiles what runs often."""
     runs = iter([warm_runs])
     return lambda out: process.ask(data=str(data), out=str(out), runs=next(runs, 1), **asked)
+
+
+def missing_data(options: Options, makes: Mapping[str, Callable[[], object]]) -> dict[str, str]:
+    """Make several sets of data. Why some cannot be made; where none can, nothing is left to go on with."""
+    missing = {}
+    for title, make in makes.items():
+        options.say(title)
+        try:
+            with reaching(options.folder):
+                make()
+        except EnvironmentProblem as error:
+            missing[title] = str(error)
+            options.say(f"not there: {title}: {error}")
+    if missing and len(missing) == len(makes):
+        raise EnvironmentProblem("; ".join(dict.fromkeys(missing.values())))
+    return missing
 
 
 def importable(*modules: str) -> str | None:

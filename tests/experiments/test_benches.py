@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import re
@@ -17,11 +19,12 @@ import pytest
 
 from engine.cli import papilio
 from engine.errors import EnvironmentProblem
-from engine.experiments import bench_commands, bench_overhead
+from engine.experiments import bench_commands, bench_mixed, bench_overhead, bench_policies, bench_sail, bench_spill
 from engine.experiments.apart import Apart
 from engine.experiments.bench import Contender, Options, Report, find, names
-from engine.experiments.contest import Contest, Entry, digests
+from engine.experiments.contest import Contest, Entry, digests, missing_data
 from engine.experiments.data import TPCH_UNIQUE_SCALE, generate_tpch
+from engine.experiments.environments import NotThere
 from engine.experiments.measure import Watch
 from engine.spark.jobs import JobsTold
 from engine.spark.pack_run import PackRun
@@ -352,6 +355,159 @@ def test_processor_time_and_memory_of_child_processes_count():
     assert 200 < watch.mb < 400
 
 
+# ---------------------------------------------------------------- what cannot be made or run
+
+
+def test_of_several_sets_of_data_one_that_cannot_be_made_is_told_and_without_any_nothing_begins(tmp_path):
+    said: list[str] = []
+    options = Options(folder=tmp_path, say=said.append)
+
+    def full():
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    reason = f"{tmp_path}: No space left on device"
+    assert missing_data(options, {"small": lambda: None, "large": full}) == {"large": reason}
+    assert said == ["small", "large", f"not there: large: {reason}"]
+    with pytest.raises(EnvironmentProblem, match="No space left on device"):
+        missing_data(options, {"small": full, "large": full})
+
+
+@pytest.fixture
+def full_machine(tmp_path, monkeypatch):
+    """A benchmark on a machine that has no room for its large data; Spark is not started, all who may run do well."""
+
+    def report_of_bench(name: str, generator: str, scale: float | None = 0.2, **patched) -> Report:
+        module = sys.modules[find(name).__module__]
+
+        def generate(folder, scale, **more):
+            if scale >= 0.1:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        @contextlib.contextmanager
+        def contest(options):
+            here = contest_of(tmp_path)
+            here.own_session = lambda *of: None
+
+            def hold(entries, rounds=None, warm_rounds=1):
+                for entry in entries:
+                    found = here.report.contenders.setdefault(entry.name, Contender())
+                    if not found.failed:
+                        found.seconds.append(1.0)
+                        found.add(utilisation=0.5)
+
+            here.hold = hold
+            yield here
+
+        for attribute, value in {generator: generate, "contest": contest, **patched}.items():
+            monkeypatch.setattr(module, attribute, value)
+        return find(name)(Options(1, scale, tmp_path))
+
+    return report_of_bench
+
+
+def left_out(report: Report) -> set[str]:
+    return {name for name, one in report.contenders.items() if "No space left on device" in (one.failed or "")}
+
+
+def test_growth_goes_on_without_the_scale_that_there_is_no_room_for(full_machine):
+    def measure(command, environment):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    report = full_machine("growth", "generate_tpch", measure=measure)
+    assert left_out(report) == {"fig1, scale 0.2", "fork, scale 0.2"}
+    assert report.contenders["fig1, scale 0.02"].seconds
+    assert report.contenders["bind 30 nodes"].seconds
+    told = report.evidence[next(text for text in report.claims if text.startswith("fork: time grows"))]
+    assert "from scale 0.02 to 0.067" in told
+    assert "Cannot allocate memory" in report.facts["memory of run 10 nodes"]
+    assert "memory of fork, scale 0.2" not in report.facts, "it was not run"
+
+
+def test_etl_goes_on_with_those_that_work_row_by_row(full_machine):
+    def nowhere(folder, package, more, say):
+        raise NotThere("no network")
+
+    report = full_machine("etl", "generate_tpch", environment=nowhere)
+    assert left_out(report) == {"papilio", "hand-written PySpark"}
+    assert report.contenders["papilio, scale 0.004"].seconds
+    assert set(report.evidence.values()) == {"not measured"}
+
+
+def test_ssb_goes_on_at_the_scales_that_there_is_room_for(full_machine):
+    report = full_machine("ssb", "generate_ssb", None, WARM_ROUNDS={0.05: 1, 4.0: 1})
+    assert all(" at 4 " in name for name in left_out(report))
+    assert len(left_out(report)) == 4 * 5
+    told = [report.evidence[text] for text in report.claims if " at 4: " in text]
+    assert told == ["not measured"] * 4 * 2
+    assert report.contenders["Q1.1 at 0.05 papilio"].seconds
+
+
+def test_mixed_goes_on_with_one_task_a_job(full_machine):
+    report = full_machine("mixed", "generate_tpch")
+    assert left_out(report) == {
+        f"{flow} {policy}" for flow in bench_mixed.WORKFLOWS for policy in ("rr", "mc", "mm", "mixed")
+    }
+    assert all(report.contenders[f"{flow} mixed, one task a job"].seconds for flow in bench_mixed.WORKFLOWS)
+    told = [text for text in report.evidence.values() if text == "not measured"]
+    assert len(told) == len(bench_mixed.WORKFLOWS)
+
+
+def test_policies_that_failed_leave_no_claim_out(tmp_path):
+    here = contest_of(tmp_path)
+    bench_policies._conclude(here)
+    assert len(here.report.claims) == 7
+    assert set(here.report.evidence.values()) == {"not measured"}
+
+
+def test_sail_is_measured_where_spark_fails(tmp_path, monkeypatch):
+    def run(folder, data, master, contender):
+        if master != "sail":
+            raise EnvironmentProblem("it ended with 4: no Java")
+        contender.seconds.append(1.0)
+        return {}
+
+    monkeypatch.setattr(bench_sail, "_run", run)
+    monkeypatch.setattr(bench_sail, "importable", lambda *names: None)
+    monkeypatch.setattr(bench_sail, "generate_tpch", lambda *of, **more: None)
+    report = find("sail")(Options(2, SMALL, tmp_path))
+    assert report.contenders["Spark, scale 0.01"].failed == "EnvironmentProblem: it ended with 4: no Java"
+    assert report.contenders["Sail, scale 0.01"].seconds == [1.0, 1.0]
+    assert report.identical is None
+
+
+def test_a_heap_whose_run_finds_no_room_is_told_and_the_other_goes_on(tmp_path, monkeypatch):
+    def save(workflow, file):
+        if "512" in file.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    measured = SimpleNamespace(code=0, seconds=2.0, peak_mb=300.0)
+    monkeypatch.setattr(bench_spill, "save", save)
+    monkeypatch.setattr(bench_spill, "measure", lambda *of, **more: measured)
+    monkeypatch.setattr(bench_spill, "generate_tpch", lambda *of, **more: None)
+    for answered in ("_sums", "_digest"):
+        monkeypatch.setattr(bench_spill, answered, lambda *of: {"rows": 1, "ordered": True})
+    report = find("spill")(Options(1, SMALL, tmp_path))
+    assert report.contenders["heap 512 MB"].failed == "OSError: [Errno 28] No space left on device"
+    assert report.contenders["heap 6144 MB"].seconds == [2.0]
+    assert not report.claims["it finishes with a heap of a third of the data"]
+
+
+def test_a_command_that_fails_leaves_the_others_their_figures(tmp_path, monkeypatch):
+    def timed(program, home, ends=0):
+        if "check" in program:
+            raise EnvironmentProblem("`check` failed: no room")
+        return 0.1, 0.1
+
+    monkeypatch.setattr(bench_commands, "_timed", timed)
+    monkeypatch.setattr(bench_commands, "_prepare", lambda at: None)
+    monkeypatch.setattr(bench_commands, "_paused", lambda at: contextlib.nullcontext())
+    report = find("commands")(Options(1, SMALL, tmp_path))
+    failed = [name for name, one in report.contenders.items() if one.failed]
+    assert failed
+    assert all(report.evidence[f"{name} answers in under 0.7 s"] == "not measured" for name in failed)
+    assert len(report.claims) == len(report.contenders) - 1
+
+
 # ---------------------------------------------------------------- the benchmarks
 
 
@@ -476,7 +632,6 @@ def test_ssb_answers_all_four_queries_alike(folder, spark):
 @pytest.mark.slow
 def test_etl_loads_the_same_star_by_hand_and_says_who_cannot_take_part(folder, spark, monkeypatch):
     from engine.experiments import bench_etl
-    from engine.experiments.environments import NotThere
 
     def nowhere(folder, package, more, say):
         raise NotThere(f"{package} cannot be installed: no network")
