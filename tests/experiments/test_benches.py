@@ -856,8 +856,21 @@ def test_mixed_reports_the_gain_and_the_cores(folder, spark):
 def test_overhead_reports_units_activations_and_telemetry(folder, spark):
     data = check_shape(report_of("overhead", folder, spark))
     assert data["contenders"]["telemetry on"]["activations"] > 50
-    assert data["facts"]["milliseconds per activation"] > 0
-    assert "milliseconds per node, operator" in data["facts"]
+    assert "milliseconds for one more activation" in data["facts"]
+    assert "milliseconds for one more node, operator" in data["facts"]
+
+
+def test_an_activation_costs_what_more_of_them_take_longer(tmp_path):
+    report = Report({"few": Contender([5.3, 5.4, 5.5]), "many": Contender([8.3, 8.3, 8.7])})
+    for name, activations in (("few", 30), ("many", 120)):
+        for _ in range(3):
+            report.contenders[name].add(activations=activations)
+    bench_overhead._judge_activations(report, "few", "many")
+    assert report.facts["milliseconds for one more activation"] == 33.3, "not the 69 of a run divided by all of them"
+    assert "30 activations in 5.40 s and 120 in 8.30 s; by round 32.2 to 35.6 ms" in report.facts["found between"]
+    same = Report({"few": report.contenders["few"], "many": report.contenders["few"]})
+    bench_overhead._judge_activations(same, "few", "many")
+    assert not same.facts
 
 
 # ---------------------------------------------------------------- commands
