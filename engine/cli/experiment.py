@@ -12,7 +12,7 @@ from engine.cli.store import json_option, print_json
 if TYPE_CHECKING:
     from engine.experiments.experiment import Report, Table
 
-_COLOURS = {"reproduced": "green", "not reproduced": "red", "not reproducible here": "yellow"}
+_COLOURS = {"reproduced": "green", "not reproduced": "red", "not reproducible on this machine": "yellow"}
 
 
 @click.command(name="experiment")

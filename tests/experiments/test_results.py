@@ -36,7 +36,11 @@ def bench_result(name="ssb", load=0.1) -> Kept:
 def experiment_result() -> Kept:
     claims = [
         {"claim": "it is linear", "verdict": "reproduced", "figures": "1.02"},
-        {"claim": "eight are best", "verdict": "not reproducible here", "figures": "this machine has 2 cores"},
+        {
+            "claim": "eight are best",
+            "verdict": "not reproducible on this machine",
+            "figures": "this machine has 2 cores",
+        },
     ]
     report = {"title": "Figure 12", "tables": {"t": [{"x": 1, "y": 2.5}, {"x": 2, "y": None}]}, "claims": claims}
     picture = draw_measured("t", "s", [Measured("a", 1, 1, 1)])
@@ -65,7 +69,10 @@ def test_the_page_shows_every_verdict_with_its_figures_and_says_on_what_machine(
     written = results.write_page(tmp_path / "results", page, page.parent / "pictures")
     text = page.read_text()
     assert "| bench ssb | **does not hold** | papilio is quick | papilio / Spark SQL = 1.30 |" in text
-    assert "| experiment caching-fig12 | not reproducible here | eight are best | this machine has 2 cores |" in text
+    assert (
+        "| experiment caching-fig12 | not reproducible on this machine | eight are best | this machine has 2 cores |"
+        in text
+    )
     assert "| papilio | 1.1 | 18 % | - | 900 |  |" in text
     assert "| a \\| b | - | - | - | - | OSError: no room |" in text, "a failed contender has its reason"
     assert "Not quiet" in text
