@@ -64,6 +64,7 @@ def benchmark(options: Options) -> Report:
     generate_tpch(data, scale, tables=("partsupp", "supplier"))
     with contest(options) as here:
         here.report.facts["scale"] = scale
+        here.versions("pysail", "duckdb", "polars")
         here.hold(list(_entries(here, data)), warm_rounds=WARM_ROUNDS)
         if options.full:
             here.hold(list(_grid(here, data)), rounds=1)

@@ -7,6 +7,7 @@ alone, without starting Python or importing; those of Papilio and PySpark are wi
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from engine.experiments.bench import Options, Report
 from engine.experiments.bench_butterfly import in_threads
 from engine.experiments.contest import Contest, Entry, Run, contest, missing_data
 from engine.experiments.data import TPCH_SMALLEST_SCALE, TPCH_UNIQUE_SCALE, generate_tpch
-from engine.experiments.environments import NotThere, environment, run_job
+from engine.experiments.environments import NotThere, environment, run_job, version_in
 from engine.experiments.ssb import parts_at
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ def _elsewhere(
     except NotThere as reason:
         here.skip(name, str(reason))
         return
+    with contextlib.suppress(NotThere):  # it may run all the same
+        here.report.facts["versions"][package] = version_in(python, package)
     yield Entry(name, _job(python, JOBS / f"{package}_job.py", data, parts), answer)
 
 

@@ -15,7 +15,7 @@ import psutil
 
 from engine.errors import EnvironmentProblem
 from engine.experiments.bench import Contender, Options, Report
-from engine.experiments.contest import ENDING, SHIPPED, Digest, digests, importable, missing_data
+from engine.experiments.contest import ENDING, SHIPPED, Digest, digests, importable, missing_data, versions_of
 from engine.experiments.data import generate_tpch
 from engine.experiments.measure import watched
 
@@ -27,7 +27,8 @@ def benchmark(options: Options) -> Report:
     """`papilio run` of Fig. 1 on Spark and on Sail, from the command to the last target, small and large."""
     if skipped := importable("pysail"):
         raise EnvironmentProblem(f"Sail is not installed (pip install 'papilio[sail]'); {skipped}")
-    report = Report(facts={"cores": psutil.cpu_count() or 1, "rounds": options.rounds})
+    facts = {"cores": psutil.cpu_count() or 1, "rounds": options.rounds, "versions": versions_of("pyspark", "pysail")}
+    report = Report(facts=facts)
     scales = (options.scale,) if options.scale else SCALES
     makes = {
         f"TPC-H scale {scale:g}": partial(generate_tpch, _data(options, scale), scale, tables=("partsupp", "supplier"))

@@ -32,6 +32,7 @@ def benchmark(options: Options) -> Report:
     )
     with contest(options) as here:
         here.report.facts["scales"] = scales
+        here.versions("duckdb")
         session = here.own_session("ssb_apart", "shipped")
         duckdb = None if importable("duckdb") else here.apart("ssb_apart", "duckdb")
         for scale in scales:

@@ -25,6 +25,7 @@ def benchmark(options: Options) -> Report:
     generate_ssb(data, scale)
     with contest(options) as here:
         here.report.facts["scale"] = scale
+        here.versions("duckdb")
         here.hold(list(_entries(here, data)))
         here.at_least(f"tree is at least {TIMES} times as fast as operator", OPERATOR, TREE, TIMES)
         best = min((name for name in here.report.contenders if here.report.finished(name) and "rr" in name),

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -70,6 +71,7 @@ class Contest:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.store = str(self.folder / "store.sqlite")
         self.report.facts |= {"cores": psutil.cpu_count() or 1, "rounds": self.options.rounds}
+        self.versions("pyspark")
         self._apart: list[Apart] = []
         self._asked: dict[str, list[str]] = {}  # answer → who was asked for it, also in an earlier `hold`
         self._answers: dict[str, dict[str, Digest]] = {}  # contender → what it wrote in its last round
@@ -161,6 +163,10 @@ class Contest:
         """End the processes of those who run apart."""
         for one in self._apart:
             one.close()
+
+    def versions(self, *packages: str) -> None:
+        """Note what the contenders are of."""
+        self.report.facts.setdefault("versions", {}).update(versions_of(*packages))
 
     def skip(self, name: str, reason: str) -> None:
         """A contender that cannot take part; the report says why."""
@@ -375,6 +381,15 @@ def in_own_session(process: Apart, data: Path, warm_runs: int, **asked: Any) -> 
     """A run in a session apart: several in its first round, for Java compiles what runs often."""
     runs = iter([warm_runs])
     return lambda out: process.ask(data=str(data), out=str(out), runs=next(runs, 1), **asked)
+
+
+def versions_of(*packages: str) -> dict[str, str]:
+    """The versions of those that are installed here."""
+    found = {}
+    for package in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return found
 
 
 def missing_data(options: Options, makes: Mapping[str, Callable[[], object]]) -> dict[str, str]:

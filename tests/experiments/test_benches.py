@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import click
+import psutil
 import pytest
 
 from engine.cli import papilio
@@ -746,6 +747,10 @@ def run(asked):
     if asked["do"] == "break":
         broken.append(1)
         raise MemoryError("no heap left")
+    if asked["do"] == "sleep":
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        open(asked["note"], "w").write(str(child.pid))
+        time.sleep(60)
     if asked["do"] == "end":
         sys.stderr.write("no more")
         sys.stderr.flush()
@@ -800,6 +805,33 @@ def test_a_process_apart_that_died_starts_anew_and_says_so(tmp_path, answers):
         assert "no more" in (tmp_path / "log").read_text(), "what the dead ones said is not lost"
     finally:
         apart.close()
+
+
+def test_a_process_apart_that_does_not_answer_is_ended_with_its_children_and_the_rest_goes_on(tmp_path, answers):
+    contest = contest_of(tmp_path)
+    apart = Apart("answers", [], tmp_path / "log", limit_s=3.0)
+    contest._apart.append(apart)
+    note = tmp_path / "note"
+    try:
+        contest.hold([Entry("slow", lambda out: apart.ask(do="sleep", note=str(note))), entry("other", rows(1))])
+        assert contest.report.contenders["slow"].failed == (
+            "EnvironmentProblem: -m answers did not answer within 3 s and was ended"
+        )
+        assert contest.report.contenders["other"].seconds
+        assert not psutil.pid_exists(int(note.read_text())) or (
+            psutil.Process(int(note.read_text())).status() == psutil.STATUS_ZOMBIE
+        )
+        assert apart.ask(do="well", seconds=1)["seconds"] == 1, "the next contender of this process starts it anew"
+    finally:
+        contest.close()
+
+
+def test_a_report_says_of_which_versions_its_contenders_are(tmp_path):
+    contest = contest_of(tmp_path)
+    contest.versions("duckdb", "no-such-package")
+    found = contest.report.facts["versions"]
+    assert found.keys() == {"pyspark", "duckdb"}
+    assert all(re.match(r"\d+\.\d+", version) for version in found.values())
 
 
 def test_what_a_process_apart_holds_is_nobody_elses_memory(tmp_path, answers, monkeypatch):
