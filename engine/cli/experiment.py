@@ -12,7 +12,8 @@ from engine.cli.store import json_option, print_json
 if TYPE_CHECKING:
     from engine.experiments.experiment import Report, Table
 
-_COLOURS = {"reproduced": "green", "not reproduced": "red", "not reproducible here": "yellow"}
+_COLOURS = {"reproduced": "green", "not reproduced": "red", "not reproducible on this machine": "yellow"}
+_WIDTH = max(map(len, _COLOURS)) + 2
 
 
 @click.command(name="experiment")
@@ -95,7 +96,7 @@ def _print(report: Report) -> None:
     for table in report.tables:
         _print_table(table)
     for claim in report.claims:
-        click.secho(f"{claim.verdict.value:<22}", fg=_COLOURS[claim.verdict.value], nl=False)
+        click.secho(f"{claim.verdict.value:<{_WIDTH}}", fg=_COLOURS[claim.verdict.value], nl=False)
         click.echo(f"{claim.text}\n{'':<22}{claim.figures}")
 
 

@@ -53,13 +53,14 @@ def command(
     folder = folder.resolve()
     todo = results.tasks(folder, names)
     if listing:
-        answer = [{"kind": task.kind, "name": task.name, "last_seconds": task.last_seconds} for task in todo]
+        answer = [vars(task) for task in todo]
         if as_json:
             print_json(answer)
         else:
             for task in todo:
                 took = "never run here" if task.last_seconds is None else f"{task.last_seconds:,.0f} s the last time"
-                click.echo(f"{task.title:<30}{took}")
+                of = f", of revision {task.revision}" if task.revision else ""
+                click.echo(f"{task.title:<30}{took}{of}{', older than the code here' if task.older else ''}")
             total = sum(task.last_seconds or 0 for task in todo) / 60
             click.echo(f"{len(todo)} in all, {total:,.0f} min the last time")
         return

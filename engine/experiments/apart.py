@@ -11,15 +11,19 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from engine.errors import EnvironmentProblem
 from engine.experiments.measure import watched
 
 CLOSE_SECONDS = 30
+ROUND_SECONDS = 900  # the most that one answer may take
 LAST_LETTERS = 300
 
 
@@ -33,9 +37,11 @@ class Apart:
         log: Path,
         environment: Mapping[str, str] | None = None,
         anew: Callable[[str], None] = lambda reason: None,
+        limit_s: float = ROUND_SECONDS,
     ) -> None:
         """What the process says on stderr goes to `log`. `anew` hears why it is started once more."""
         self.log = log
+        self.limit_s = limit_s
         self.asked = False  # since somebody last said that nobody had
         self._anew = anew
         self._ended = ""  # how the last process did, if it did so by itself
@@ -62,7 +68,11 @@ class Apart:
         with contextlib.suppress(BrokenPipeError):  # it ended; that is told below
             self._process.stdin.write(json.dumps(question) + "\n")
             self._process.stdin.flush()
-        line = self._process.stdout.readline()
+        line, too_long = self._line_of(self._process)
+        if too_long:
+            self._let_go()
+            self._ended = f"{' '.join(self._command[1:4])} did not answer within {self.limit_s:g} s and was ended"
+            raise EnvironmentProblem(self._ended)
         if not line:
             self._let_go()
             raise EnvironmentProblem(self._ended)
@@ -77,6 +87,24 @@ class Apart:
     def pid(self) -> int | None:
         """The process, while there is one."""
         return None if self._process is None else self._process.pid
+
+    def _line_of(self, process: subprocess.Popen[str]) -> tuple[str, bool]:
+        """What the process answers, and whether it took too long and was ended for it, with all that it started."""
+        assert process.stdout is not None
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            kill_tree(process.pid)
+
+        timer = threading.Timer(self.limit_s, end)
+        timer.start()
+        try:
+            line = process.stdout.readline()
+        finally:
+            timer.cancel()
+            timer.join()
+        return line, late.is_set() and not line
 
     def _let_go(self) -> None:
         """The process has ended or is about to; the next question starts another."""
@@ -104,6 +132,15 @@ class Apart:
             self._process.kill()
             self._process.communicate()
         self._process = None
+
+
+def kill_tree(pid: int) -> None:
+    """End a process that was started here and those that it started: a script's JVM is one."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        root = psutil.Process(pid)
+        for process in [*root.children(recursive=True), root]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
 
 
 def answer(run: Callable[[dict[str, Any]], Mapping[str, float] | None], settle: Callable[[], None]) -> None:

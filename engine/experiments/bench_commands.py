@@ -107,16 +107,27 @@ def benchmark(options: Options) -> Report:
         for number in range(options.rounds + 1):
             options.say(f"round {number} of {options.rounds}" if number else "warm-up")
             for name, contender in report.contenders.items():
+                if contender.failed:
+                    continue
                 program = ["-m", "engine", *asked[name]] if name in asked else ["-c", "pass"]
-                seconds, processor = _timed(program, at("home"), ends=2 if name == OUT_OF_REACH else 0)
+                try:
+                    seconds, processor = _timed(program, at("home"), ends=2 if name == OUT_OF_REACH else 0)
+                except (EnvironmentProblem, OSError) as error:
+                    contender.failed = f"{type(error).__name__}: {error}"[:300]
+                    options.say(f"{name} failed: {contender.failed}")
+                    continue
                 if number:
                     contender.seconds.append(seconds)
                     contender.add(processor_s=processor)
     for name in asked:
-        report.ratio(name, PYTHON)
-        answer = report.contenders[name]
+        text, answer = f"{name} answers in under {LIMIT_S} s", report.contenders[name]
+        if not report.finished(name):
+            report.claim(text, False, "not measured")
+            continue
+        if report.finished(PYTHON):
+            report.ratio(name, PYTHON)
         figures = f"median {answer.median:.2f} s, of which {answer.figure('processor_s'):.2f} s of the processor"
-        report.claim(f"{name} answers in under {LIMIT_S} s", answer.median < LIMIT_S, figures)
+        report.claim(text, answer.median < LIMIT_S, figures)
     return report
 
 

@@ -11,11 +11,12 @@ leaves Java much to compile, and who runs later runs faster. The slowest of the 
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from engine.experiments.bench import Options, Report
-from engine.experiments.contest import Contest, Entry, Run, contest
+from engine.experiments.contest import Contest, Entry, Run, contest, missing_data
 from engine.experiments.data import generate_tpch
 
 SCALE = 0.1
@@ -36,26 +37,30 @@ SETTINGS = {
 def benchmark(options: Options) -> Report:
     """Mixed at granularity subflow against rr, mc and mm, with the share of the cores that each kept busy."""
     scale = options.scale or SCALE
+    less = scale * ONE_TASK_SCALE
+    missing = missing_data(
+        options, {_title(one): partial(generate_tpch, _data(options, one), one) for one in (scale, less)}
+    )
     with contest(options) as here:
-        here.report.facts["scale"] = scale
-        data = _data(options, scale)
-        for workflow in WORKFLOWS:
-            here.hold([_entry(here, workflow, policy, data) for policy in (*SINGLE, SLOWEST, "mixed")])
-            _conclude(here, workflow, (*SINGLE, SLOWEST))
-        less = scale * ONE_TASK_SCALE
-        here.report.facts[f"scale, {ONE_TASK}"] = less
-        data = _data(options, less)
-        for workflow in WORKFLOWS:
-            here.hold([_entry(here, workflow, policy, data, ONE_TASK) for policy in (*SINGLE, "mixed")])
-            _conclude(here, workflow, SINGLE, ONE_TASK)
+        here.report.facts |= {"scale": scale, f"scale, {ONE_TASK}": less}
+        for size, kind, single in ((scale, "", (*SINGLE, SLOWEST)), (less, ONE_TASK, SINGLE)):
+            for workflow in WORKFLOWS:
+                data = _data(options, size)
+                entries = [_entry(here, workflow, policy, data, kind) for policy in (*single, "mixed")]
+                if reason := missing.get(_title(size)):
+                    here.leave_out(entries, reason)
+                else:
+                    here.hold(entries)
+                _conclude(here, workflow, single, kind)
         return here.report
 
 
+def _title(scale: float) -> str:
+    return f"TPC-H scale {scale:g}"
+
+
 def _data(options: Options, scale: float) -> Path:
-    data = options.folder / f"tpch-{scale:g}"
-    options.say(f"TPC-H scale {scale:g}")
-    generate_tpch(data, scale)
-    return data
+    return options.folder / f"tpch-{scale:g}"
 
 
 def _named(workflow: str, policy: str, kind: str) -> str:

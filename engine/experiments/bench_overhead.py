@@ -1,4 +1,8 @@
-"""What Papilio itself costs: an empty workflow, one more unit, one more activation, and the telemetry of a run."""
+"""What Papilio itself costs: an empty workflow, one more unit, one more activation, and the telemetry of a run.
+
+One more costs what a run with many takes longer than one with few that does the same work otherwise. A whole run
+divided by its activations would have reading, writing and what a run takes once in it.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,7 @@ from engine.model.workflow import Workflow
 SCALE = 0.1
 SHARE = 0.03
 PACKS = 40  # the activations of the flow whose telemetry is weighed are some three times as many
+FEWER_PACKS = 10
 LINE = 8
 TELEMETRY_TIMES = 12  # as many rounds as elsewhere: two runs differ by ten times what is looked for
 WARM_ROUNDS = 3
@@ -34,11 +39,7 @@ def benchmark(options: Options) -> Report:
     rows = generate_tpch(data, scale, tables=("partsupp",)).data.tables["partsupp"].rows
     with contest(options) as here:
         here.report.facts |= {"scale": scale, "rows": rows}
-        file = _line_file(options.folder, 1)
-        # Room for one pack between two units: a turn is one pack whatever the clock says, so that both do the same.
-        many: dict[str, Any] = {
-            "granularity": "operator", "policy": "rr", "pack_rows": -(-rows // PACKS), "queue_packs": 1,
-        }  # fmt: skip
+        file, many = _line_file(options.folder, 1), _in_packs(rows, PACKS)
         here.hold(
             [
                 Entry(WITH, _weighed(_run(here, file, data, **many)), answer="many"),
@@ -48,8 +49,39 @@ def benchmark(options: Options) -> Report:
             warm_rounds=WARM_ROUNDS,
         )
         _telemetry(here)
+        _activations(here, file, data, rows)
         _units(here, data)
         return here.report
+
+
+def _in_packs(rows: int, packs: int) -> dict[str, Any]:
+    """Room for one pack between two units: a turn is one pack whatever the clock says, so that all do the same."""
+    return {"granularity": "operator", "policy": "rr", "pack_rows": -(-rows // packs), "queue_packs": 1}
+
+
+def _activations(here: Contest, file: Path, data: Path, rows: int) -> None:
+    """The same rows in a few packs and in many, told as in any run."""
+    entries = [
+        Entry(f"{packs} packs", _run(here, file, data, **_in_packs(rows, packs)), answer="many")
+        for packs in (FEWER_PACKS, PACKS)
+    ]
+    here.hold(entries)
+    _judge_activations(here.report, *(entry.name for entry in entries))
+
+
+def _judge_activations(report: Report, few: str, many: str) -> None:
+    if not report.finished(few, many):
+        return
+    fewer, more = (report.contenders[name] for name in (few, many))
+    activations = more.figure("activations") - fewer.figure("activations")
+    if activations <= 0:
+        return
+    each = [1000 * (high - low) / activations for low, high in zip(fewer.seconds, more.seconds, strict=True)]
+    report.facts["milliseconds for one more activation"] = round(statistics.median(each), 1)
+    report.facts["found between"] = (
+        f"{fewer.figure('activations'):g} activations in {fewer.median:.2f} s and "
+        f"{more.figure('activations'):g} in {more.median:.2f} s; by round {min(each):.1f} to {max(each):.1f} ms"
+    )
 
 
 def _telemetry(here: Contest) -> None:
@@ -79,7 +111,6 @@ def _telemetry(here: Contest) -> None:
         f"of the processor's time {busy:+.1%}, from {work[0]:+.1%} to {work[-1]:+.1%}",
     )  # fmt: skip
     here.report.facts["telemetry's own calls, share of a run"] = round(own, 4)
-    here.report.facts["milliseconds per activation"] = round(1000 * off.median / off.figure("activations"), 1)
 
 
 class Weight:
@@ -142,7 +173,7 @@ def _more(one: list[float], other: list[float]) -> list[float]:
 
 
 def _units(here: Contest, data: Path) -> None:
-    """Lines of one and of more nodes over hardly any rows: what is left is the cost of a unit."""
+    """Lines of one and of more nodes over hardly any rows: what the longer takes longer is the cost of its units."""
     empty = _empty_file(here.folder / "nothing")
     short, long = _line_file(here.folder, 1, limit=10), _line_file(here.folder, 1 + LINE, limit=10)
     operator: dict[str, Any] = {"granularity": "operator", "policy": "rr"}
@@ -160,7 +191,7 @@ def _units(here: Contest, data: Path) -> None:
         few, many = f"1 node, {granularity}", f"{1 + LINE} nodes, {granularity}"
         if here.report.finished(few, many):
             more = here.report.contenders[many].median - here.report.contenders[few].median
-            here.report.facts[f"milliseconds per node, {granularity}"] = round(1000 * more / LINE, 1)
+            here.report.facts[f"milliseconds for one more node, {granularity}"] = round(1000 * more / LINE, 1)
 
 
 def _run(here: Contest, file: Path, data: Path, **schedule: Any) -> Any:

@@ -64,17 +64,21 @@ def _named(case: Case, name: str) -> str:
 
 def _hold(here: Contest, case: Case, data: Path) -> None:
     """One workflow by every plan. Before it one run without a plan, by which its rows are known."""
-    here.options.say(f"{case.title}: a run that counts the rows")
-    before = here.folder / "before"
-    before.mkdir(exist_ok=True)
-    here.papilio(case.workflow, data, plan="none")(before)
-    plans = _plans(here, case, data)
-    here.report.facts[case.title] = plans.facts()
     entries = [
         Entry(_named(case, BEST), here.papilio(case.workflow, data, plan="best"), case.workflow),
         Entry(_named(case, NONE), here.papilio(case.workflow, data, plan="none"), case.workflow),
         Entry(_named(case, SPARK), _script(here, case, data), case.workflow),
     ]
+    here.options.say(f"{case.title}: a run that counts the rows")
+    before = here.folder / "before"
+    try:
+        before.mkdir(exist_ok=True)
+        here.papilio(case.workflow, data, plan="none")(before)
+        plans = _plans(here, case, data)
+    except Exception as error:
+        here.leave_out(entries, f"no plan without its rows: {type(error).__name__}: {error}")
+        return
+    here.report.facts[case.title] = plans.facts()
     if plans.paper != plans.best:
         entries.append(Entry(_named(case, PAPER), here.papilio(case.workflow, data, plan=plans.paper), case.workflow))
     here.hold(entries)
@@ -184,7 +188,7 @@ def _wrong(here: Contest, case: Case) -> list[str]:
     Reading the sources and writing the targets takes as long by every plan.
     """
     best, found = _named(case, BEST), []
-    facts = here.report.facts[case.title]
+    facts = here.report.facts.get(case.title, {})
     for other in (NONE, PAPER):
         if not here.report.finished(best, _named(case, other)):
             continue

@@ -47,16 +47,20 @@ def _conclude(here: Contest) -> None:
             "not measured" if slower is None else f"mc / rr = {slower:.2f}, noise {NOISE:.0%}",
         )  # fmt: skip
         here.compare(mm, rr)
+        text = f"{workflow}: mm's average queue memory is at most half of rr's"
         if not here.report.finished(rr, mm):
+            here.report.claim(text, False, "not measured")
             continue
         memory = {name: here.report.contenders[name].figure("queue_avg_mb") for name in (rr, mm)}
         shares[workflow] = share = memory[mm] / memory[rr] if memory[rr] else 1.0
         here.report.ratios[f"queue memory {mm} / {rr}"] = share
         here.report.claim(
-            f"{workflow}: mm's average queue memory is at most half of rr's", share <= HALF,
+            text, share <= HALF,
             f"{memory[mm]:.2f} MB against {memory[rr]:.2f} MB: {share:.2f}",
         )  # fmt: skip
-    if shares:
-        best = min(shares, key=shares.__getitem__)
-        text = "in the best case mm's average queue memory is at most a tenth of rr's"
+    text = "in the best case mm's average queue memory is at most a tenth of rr's"
+    best = min(shares, key=shares.__getitem__, default=None)
+    if best is None:
+        here.report.claim(text, False, "not measured")
+    else:
         here.report.claim(text, shares[best] <= TENTH, f"{best}: {shares[best]:.2f}")

@@ -57,6 +57,8 @@ def benchmark(options: Options) -> Report:
     for number in range(options.rounds):
         for name, heap in ((small, SMALL_HEAP_MB), (large, LARGE_HEAP_MB)):
             options.say(f"round {number + 1} of {options.rounds}: {name}")
+            if report.contenders[name].failed:
+                continue
             found = _run(data, options, heap, report.contenders[name])
             if found is not None:
                 answers[name] = found
@@ -74,7 +76,7 @@ def benchmark(options: Options) -> Report:
             "every order line arrives, in order", found["ordered"] and found["rows"] == lines,
             f"{found['rows']:,} of {lines:,}, {'in order' if found['ordered'] else 'not in order'}",
         )  # fmt: skip
-    if small in answers and large in answers:
+    if report.finished(small, large):
         report.identical = answers[small] == answers[large]
         report.facts["rows"] = {target: answer["rows"] for target, answer in answers[small].items()}
         report.ratio(small, large)
@@ -101,10 +103,10 @@ def _run(data: Path, options: Options, heap: int, contender: Contender) -> dict[
     scratch = options.folder / f"scratch-{heap}"
     for folder in (out, home, scratch):
         shutil.rmtree(folder, ignore_errors=True)
-    scratch.mkdir(parents=True)
     file = options.folder / f"spill-{heap}.butterfly.yaml"
-    save(_workflow(data, out), file)
     try:
+        scratch.mkdir(parents=True)
+        save(_workflow(data, out), file)
         done = measure(
             [sys.executable, "-m", "engine", "run", str(file), "--json", "--driver-memory", str(heap)],
             environment={**os.environ, "PAPILIO_HOME": str(home), "PAPILIO_STORE": "", "TMPDIR": str(scratch)},
@@ -118,6 +120,10 @@ def _run(data: Path, options: Options, heap: int, contender: Contender) -> dict[
         contender.peak_mb.append(done.peak_mb)
         options.say(f"  done in {done.seconds:.0f} s, at most {done.peak_mb:,.0f} MB")
         return {"sorted": _sums(out / "sorted", "l_extendedprice"), "customers": _digest(out / "customers")}
+    except OSError as error:
+        contender.failed = f"{type(error).__name__}: {error}"
+        options.say(f"  {contender.failed}")
+        return None
     finally:
         for folder in (out, home, scratch):
             shutil.rmtree(folder, ignore_errors=True)

@@ -127,14 +127,21 @@ def _contest(options: Options, spark: Any, folder: Path, seconds: float, slow_s:
     live = {name: settings for name, settings in CONTENDERS.items() if name != EDF_ALONE or options.full}
     for number in range(options.rounds):
         for name, settings in list(live.items())[:: -1 if number % 2 else 1]:
+            kept = report.contenders.setdefault(name, Contender())
+            if kept.failed:
+                continue
             options.say(f"{name}, {seconds:g} s")
-            found, seen = _live(load, folder / f"{name}-{number}", known, settings, seconds, spark)
+            try:
+                found, seen = _live(load, folder / f"{name}-{number}", known, settings, seconds, spark)
+            except Exception as error:  # the others go on
+                kept.failed = f"{type(error).__name__}: {error}"[:300]
+                options.say(f"{name} failed: {kept.failed}")
+                continue
             own = seen.own_costs(costs, is_light)
             fast, slow = utilization(load, costs | _period_costs(load, seen.lines(is_light)), TRACKS)
             again = _world(load, folder, own, seen)
             simulated, holds = _predicted(again, known, settings, seconds)
             staleness, broken = seen.judged(seconds)
-            kept = report.contenders.setdefault(name, Contender())
             kept.seconds.append(found["seconds"])
             kept.add(
                 weighted_staleness=staleness, utilization=seen.busy(load.slow_s, seconds), updates=found["jobs"],
@@ -192,22 +199,34 @@ def _tried(
 
 
 def _judge(report: Report) -> None:
-    staleness = {name: found.figure("weighted_staleness") for name, found in report.contenders.items()}
-    for name in [name for name in staleness if name != DEFAULT]:
+    done = [name for name in report.contenders if report.finished(name)]
+    staleness = {name: report.contenders[name].figure("weighted_staleness") for name in done}
+    for name in [name for name in done if name != DEFAULT and DEFAULT in staleness]:
         report.ratios[f"{DEFAULT} / {name}, weighted staleness"] = staleness[DEFAULT] / staleness[name]
     for name in (FIFO, EDF):
+        text = f"the default's weighted staleness is at most half of {name}'s"
+        if not report.finished(DEFAULT, name):
+            report.claim(text, False, "not measured")
+            continue
         ratio = staleness[DEFAULT] / staleness[name]
-        report.claim(f"the default's weighted staleness is at most half of {name}'s", ratio <= HALF, f"{ratio:.2f}")
+        report.claim(text, ratio <= HALF, f"{ratio:.2f}")
     for text, figure in (
         ("the load asks for 80 to 100 % of the tracks, by what updates cost under each policy", "asked"),
         ("the tracks are 80 to 100 % busy under each policy", "utilization"),
     ):
+        if not report.finished(DEFAULT, FIFO, EDF):
+            report.claim(text, False, "not measured")
+            continue
         found = {name: report.contenders[name].figure(figure) for name in (DEFAULT, FIFO, EDF)}
         told = ", ".join(f"{value:.0%} {name}" for name, value in found.items())
         report.claim(text, all(LEAST <= value <= MOST for value in found.values()), told)
+    text = "no bound is broken that simulation predicts to hold"
+    if not report.finished(DEFAULT):
+        report.claim(text, False, "not measured")
+        return
     by_own, by_trials = report.facts[BY_OWN][DEFAULT], report.facts[BY_TRIALS][DEFAULT]
     report.claim(
-        "no bound is broken that simulation predicts to hold",
+        text,
         not by_own["of them broken"],
         f"{len(by_own['of them broken'])} of {by_own['predicted to hold']} by the run's own costs; by those of the "
         f"trials {len(by_trials['of them broken'])} of {by_trials['predicted to hold']}",

@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.experiments.bench import Options, Report
 from engine.experiments.contest import Contest, Entry, contest, importable
 from engine.experiments.ssb import generate_ssb
-from engine.experiments.ssb_queries import in_duckdb, in_spark_sql
+from engine.experiments.ssb_queries import in_spark_sql
 
 SCALE = 0.3
 ROUNDS = 2
@@ -25,6 +25,7 @@ def benchmark(options: Options) -> Report:
     generate_ssb(data, scale)
     with contest(options) as here:
         here.report.facts["scale"] = scale
+        here.versions("duckdb")
         here.hold(list(_entries(here, data)))
         here.at_least(f"tree is at least {TIMES} times as fast as operator", OPERATOR, TREE, TIMES)
         best = min((name for name in here.report.contenders if here.report.finished(name) and "rr" in name),
@@ -54,4 +55,5 @@ def _entries(here: Contest, data: Path) -> Iterator[Entry]:
     if skipped:
         here.report.facts["DuckDB"] = skipped
     else:
-        yield Entry("DuckDB", lambda out: in_duckdb(QUERY, data, out))
+        process = here.apart("ssb_apart", "duckdb")
+        yield Entry("DuckDB", lambda out: process.ask(query=QUERY, data=str(data), out=str(out)))

@@ -12,15 +12,16 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 
 import workflows
-from engine.errors import BadInput, EnvironmentProblem
+from engine.errors import BadInput, EnvironmentProblem, reaching
 from engine.experiments.apart import Apart
 from engine.experiments.bench import Contender, Options, Report
 from engine.experiments.measure import watched
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 SHIPPED = Path(workflows.__file__).resolve().parent
 ENDING = ".butterfly.yaml"
 REASON_LETTERS = 300
+OWN, OURS = "in its own session", "in Papilio's session"  # where a contender on Spark runs
 
 # Writes its targets below the folder it is given, and tells what else it measured. One that runs in a process of its
 # own tells its `seconds` and `peak_mb` itself: a start of Python is not what is compared, nor is our Spark's memory.
@@ -69,6 +71,7 @@ class Contest:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.store = str(self.folder / "store.sqlite")
         self.report.facts |= {"cores": psutil.cpu_count() or 1, "rounds": self.options.rounds}
+        self.versions("pyspark")
         self._apart: list[Apart] = []
         self._asked: dict[str, list[str]] = {}  # answer → who was asked for it, also in an earlier `hold`
         self._answers: dict[str, dict[str, Digest]] = {}  # contender → what it wrote in its last round
@@ -147,15 +150,34 @@ class Contest:
         self._apart.append(made)
         return made
 
+    def own_session(self, module: str, kind: str) -> Apart:
+        """A module in a session of its own, of one kind; it has the cores and the memory that Papilio's has."""
+        from engine.spark.java import find_java
+        from engine.spark.processes import spark_environment
+        from engine.spark.session import SparkSettings, driver_memory_mb
+
+        cores, memory_mb = self.spark.sparkContext.defaultParallelism, driver_memory_mb(SparkSettings())
+        return self.apart(module, kind, cores, memory_mb, environment=spark_environment(find_java(), loopback=True))
+
     def close(self) -> None:
         """End the processes of those who run apart."""
         for one in self._apart:
             one.close()
 
+    def versions(self, *packages: str) -> None:
+        """Note what the contenders are of."""
+        self.report.facts.setdefault("versions", {}).update(versions_of(*packages))
+
     def skip(self, name: str, reason: str) -> None:
         """A contender that cannot take part; the report says why."""
         self.report.facts[name] = f"skipped: {reason}"
         self.options.say(f"{name} skipped: {reason}")
+
+    def leave_out(self, entries: Iterable[Entry], reason: str) -> None:
+        """Those who cannot run at all count as failed; the others go on."""
+        for entry in entries:
+            self.report.contenders.setdefault(entry.name, Contender()).failed = reason[:REASON_LETTERS]
+            self.options.say(f"{entry.name} left out: {reason}")
 
     # -- rounds
 
@@ -353,6 +375,37 @@ def _spark_log(folder: Path) -> Path:
     log = folder / "spark.log"
     log.unlink(missing_ok=True)
     return log
+
+
+def in_own_session(process: Apart, data: Path, warm_runs: int, **asked: Any) -> Run:
+    """A run in a session apart: several in its first round, for Java compiles what runs often."""
+    runs = iter([warm_runs])
+    return lambda out: process.ask(data=str(data), out=str(out), runs=next(runs, 1), **asked)
+
+
+def versions_of(*packages: str) -> dict[str, str]:
+    """The versions of those that are installed here."""
+    found = {}
+    for package in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return found
+
+
+def missing_data(options: Options, makes: Mapping[str, Callable[[], object]]) -> dict[str, str]:
+    """Make several sets of data. Why some cannot be made; where none can, nothing is left to go on with."""
+    missing = {}
+    for title, make in makes.items():
+        options.say(title)
+        try:
+            with reaching(options.folder):
+                make()
+        except EnvironmentProblem as error:
+            missing[title] = str(error)
+            options.say(f"not there: {title}: {error}")
+    if missing and len(missing) == len(makes):
+        raise EnvironmentProblem("; ".join(dict.fromkeys(missing.values())))
+    return missing
 
 
 def importable(*modules: str) -> str | None:

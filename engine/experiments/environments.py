@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from engine.experiments.apart import kill_tree
+
 INSTALL_SECONDS = 600
 IMPORT_SECONDS = 120
 RUN_SECONDS = 1800
@@ -42,15 +44,29 @@ def run_job(python: Path, job: Path, *arguments: object) -> Mapping[str, float]:
     return figures
 
 
+def version_in(python: Path, package: str) -> str:
+    """The version of a package that an environment holds."""
+    asked = f"from importlib.metadata import version; print(version({package!r}))"
+    return _told([str(python), "-c", asked], f"{package} tells no version", IMPORT_SECONDS).strip()
+
+
 def _told(command: Sequence[str], what: str, seconds: float) -> str:
-    """What a command says; where it fails, `what` and the last thing it said are raised."""
+    """What a command says; where it fails or takes too long, `what` and the last thing it said are raised."""
     try:
-        done = subprocess.run(
-            command, check=False, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         raise NotThere(f"{what}: {str(error)[:LAST_LETTERS]}") from error
-    if done.returncode:
-        said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-        raise NotThere(f"{what}: {said[-1][:LAST_LETTERS] if said else f'it ended with {done.returncode}'}")
-    return done.stdout
+    try:
+        output, errors = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired as error:
+        raise NotThere(f"{what}: it was not done after {seconds:g} s and was ended") from error
+    finally:
+        if process.poll() is None:
+            kill_tree(process.pid)
+            process.communicate()
+    if process.returncode:
+        said = [line for line in (errors + output).splitlines() if line.strip()]
+        raise NotThere(f"{what}: {said[-1][:LAST_LETTERS] if said else f'it ended with {process.returncode}'}")
+    return output

@@ -50,7 +50,7 @@ class Verdict(StrEnum):
 
     REPRODUCED = "reproduced"
     NOT_REPRODUCED = "not reproduced"
-    NOT_REPRODUCIBLE = "not reproducible here"
+    NOT_REPRODUCIBLE = "not reproducible on this machine"
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,9 @@ from engine.experiments.finite import as_json
 
 KINDS = ("bench", "experiment")
 KEPT = Path("resources/results")  # beside the code whose figures they are, so that the next one adds to them
+NOT_CODE = ("resources/results", "resources/help")  # which a series of results writes itself
+MEASURED = ("engine", "workflows")  # what figures are of
+CHANGED = "+"
 
 
 @dataclass
@@ -32,6 +35,7 @@ class Kept:
     at: str = ""
     seconds: float = 0.0
     revision: str = ""  # of the code, where it is a checkout; with a + where files had been changed since
+    code: str = ""  # the same as long as nothing of what is measured changes, whatever else is committed
     machine: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     charts: list[str] = field(default_factory=list)  # SVG documents
@@ -63,8 +67,34 @@ def machine() -> dict[str, Any]:
 
 def revision() -> str:
     """The commit of the checkout that this code is in, "" where it is in none."""
-    here = Path(__file__).resolve().parent
-    command = ["git", "-C", str(here), "describe", "--always", "--abbrev=10", "--dirty=+", "--exclude=*"]
+    commit = _git("rev-parse", "--short=10", "HEAD")
+    others = [f":(top,exclude){path}" for path in NOT_CODE]
+    return commit and commit + _changed(":(top)", *others)
+
+
+def code() -> str:
+    """What identifies the measured code of the checkout, "" where there is none."""
+    trees = [_git("rev-parse", "--short=10", f"HEAD:{path}") for path in MEASURED]
+    return "-".join(trees) + _changed(*(f":(top){path}" for path in MEASURED)) if all(trees) else ""
+
+
+def other_code(one: Kept, other: Kept) -> bool:
+    """Whether two results say that they are of different code. One that does not tell its code is not judged."""
+    if one.code and other.code:
+        return one.code != other.code
+    if not (one.revision and other.revision):
+        return False
+    return one.revision.rstrip(CHANGED) != other.revision.rstrip(CHANGED)
+
+
+def _changed(*where: str) -> str:
+    """A mark where files have been changed since the last commit."""
+    return CHANGED if _git("status", "--porcelain", "--untracked-files=no", "--", *where) else ""
+
+
+def _git(*words: str) -> str:
+    """What git says of the checkout that this code is in, "" where it is in none."""
+    command = ["git", "-C", str(Path(__file__).resolve().parent), *words]
     try:
         found = subprocess.run(command, check=False, capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):
@@ -81,7 +111,7 @@ def load_average() -> float:
 def clock(kept: Kept) -> Iterator[Kept]:
     """Note when it began, how long it took, and what the machine was loaded with before and after."""
     kept.at = datetime.now(UTC).isoformat(timespec="seconds")
-    kept.revision = revision()
+    kept.revision, kept.code = revision(), code()
     kept.machine = {**machine(), "load_before": load_average()}
     begun = time.monotonic()
     yield kept

@@ -14,7 +14,7 @@ from typing import Any
 from engine.errors import BadInput
 from engine.experiments import named
 from engine.experiments.bench import results_options
-from engine.experiments.kept import KINDS, Kept, kept_in
+from engine.experiments.kept import KINDS, Kept, code, kept_in, other_code, revision
 from engine.experiments.svg import Measured, draw_measured
 from engine.model.problems import did_you_mean
 
@@ -27,11 +27,13 @@ QUIET_LOAD = 0.5  # of a core, by which others may be busy before it is said
 
 @dataclass(frozen=True)
 class Task:
-    """A benchmark or an experiment, and how long it took the last time."""
+    """A benchmark or an experiment, and how long it took the last time, of which revision of the code."""
 
     kind: str
     name: str
     last_seconds: float | None = None
+    revision: str = ""
+    older: bool = False  # than the code that is here now
 
     @property
     def title(self) -> str:
@@ -41,12 +43,14 @@ class Task:
 
 def tasks(folder: Path, chosen: Sequence[str] = ()) -> list[Task]:
     """All of them, or the chosen ones: `ssb`, `bench ssb` or a kind."""
-    known = kept_in(folder)
-    every = [
-        Task(kind, name, known[kind, name].seconds if (kind, name) in known else None)
-        for kind in KINDS
-        for name in named.names(kind)
-    ]
+    known, now = kept_in(folder), Kept("", "", {}, revision=revision(), code=code())
+    every = []
+    for kind in KINDS:
+        for name in named.names(kind):
+            last = known.get((kind, name))
+            every.append(
+                Task(kind, name, last.seconds, last.revision, other_code(last, now)) if last else Task(kind, name)
+            )
     if not chosen:
         return every
     found = []
@@ -164,17 +168,19 @@ def page_text(results: Mapping[tuple[str, str], Kept], links: Mapping[tuple[str,
         "whose start counts only where the command is what is compared. A claim that does not hold is here as well.",
         "",
         *_machine_lines(list(results.values())), "",
+        *_older_lines(results),
         *_never_lines(results),
         "## Claims", "", *_claim_lines(results), "",
     ]  # fmt: skip
+    older = _older(results)
     for kind, heading in (("bench", "## Benchmarks"), ("experiment", "## The papers' figures")):
-        some = [kept for key, kept in results.items() if key[0] == kind]
+        some = {key: kept for key, kept in results.items() if key[0] == kind}
         if some:
             lines += [heading, ""]
-        for kept in some:
+        for key, kept in some.items():
             body = _bench_lines(kept) if kind == "bench" else _experiment_lines(kept)
-            pictures = [f"![{kept.name}]({link})" for link in links.get((kept.kind, kept.name), ())]
-            lines += [f"### {kept.name}", "", _taken(kept), "", *body]
+            pictures = [f"![{kept.name}]({link})" for link in links.get(key, ())]
+            lines += [f"### {kept.name}", "", _taken(kept, older=key in older), "", *body]
             lines += [line for picture in pictures for line in (picture, "")]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -195,6 +201,28 @@ def _machine_lines(results: Sequence[Kept]) -> list[str]:
     return lines
 
 
+def _older(results: Mapping[tuple[str, str], Kept]) -> set[tuple[str, str]]:
+    """Those that were measured on other code than the newest. The page stays the same while the code goes on."""
+    newest = max(results.values(), key=lambda kept: kept.at)
+    return {key for key, kept in results.items() if other_code(kept, newest)}
+
+
+def _older_lines(results: Mapping[tuple[str, str], Kept]) -> list[str]:
+    older, newest = _older(results), max(results.values(), key=lambda kept: kept.at)
+    if not older:
+        return []
+    return [
+        f"The newest code here is that of {newest.kind} {newest.name}: {_code_of(newest)}. What was measured on older "
+        f"code is marked so, and may have changed since: {', '.join(sorted(name for _, name in older))}.",
+        "",
+    ]
+
+
+def _code_of(kept: Kept) -> str:
+    """The code that a result is of: its revision, where one was kept; when it was measured."""
+    return f"revision {kept.revision}, {kept.at[:10]}" if kept.revision else f"as of {kept.at[:10]}"
+
+
 def _never_lines(results: Mapping[tuple[str, str], Kept]) -> list[str]:
     """What has no figures on this page, so that nobody takes what is missing for what is not there."""
     lines = []
@@ -205,28 +233,29 @@ def _never_lines(results: Mapping[tuple[str, str], Kept]) -> list[str]:
     return lines
 
 
-def _taken(kept: Kept) -> str:
+def _taken(kept: Kept, *, older: bool) -> str:
     load = f"load {kept.machine.get('load_before', '?')} before, {kept.machine.get('load_after', '?')} after"
     options = ", ".join(f"{key} {value}" for key, value in kept.options.items() if value not in (None, False))
-    code = f", revision {kept.revision}" if kept.revision else ""
-    return f"`papilio {kept.kind} {kept.name}` on {kept.at}{code}, {_minutes(kept.seconds)}, {load}" + (
+    of = f", revision {kept.revision}" if kept.revision else ", of a revision that was not kept"
+    of += " (older code)" if older else ""
+    return f"`papilio {kept.kind} {kept.name}` on {kept.at}{of}, {_minutes(kept.seconds)}, {load}" + (
         f"; {options}." if options else "."
     )
 
 
 def _claim_lines(results: Mapping[tuple[str, str], Kept]) -> list[str]:
-    rows = []
+    rows, older = [], _older(results)
     for (kind, name), kept in results.items():
+        title = f"{kind} {name}" + (" (older code)" if (kind, name) in older else "")
         if kind == "bench":
             evidence = kept.report.get("evidence", {})
             rows += [
-                (f"bench {name}", "holds" if holds else "**does not hold**", text, evidence.get(text, ""))
+                (title, "holds" if holds else "**does not hold**", text, evidence.get(text, ""))
                 for text, holds in kept.report.get("claims", {}).items()
             ]
         else:
             rows += [
-                (f"experiment {name}", claim["verdict"], claim["claim"], claim["figures"])
-                for claim in kept.report.get("claims", ())
+                (title, claim["verdict"], claim["claim"], claim["figures"]) for claim in kept.report.get("claims", ())
             ]
     return _table(("of", "verdict", "claim", "figures"), rows)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import re
@@ -13,15 +15,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import click
+import psutil
 import pytest
 
 from engine.cli import papilio
 from engine.errors import EnvironmentProblem
-from engine.experiments import bench_commands, bench_overhead
+from engine.experiments import bench_commands, bench_mixed, bench_overhead, bench_policies, bench_sail, bench_spill
 from engine.experiments.apart import Apart
 from engine.experiments.bench import Contender, Options, Report, find, names
-from engine.experiments.contest import Contest, Entry, digests
+from engine.experiments.contest import Contest, Entry, digests, missing_data
 from engine.experiments.data import TPCH_UNIQUE_SCALE, generate_tpch
+from engine.experiments.environments import NotThere
 from engine.experiments.measure import Watch
 from engine.spark.jobs import JobsTold
 from engine.spark.pack_run import PackRun
@@ -352,6 +356,159 @@ def test_processor_time_and_memory_of_child_processes_count():
     assert 200 < watch.mb < 400
 
 
+# ---------------------------------------------------------------- what cannot be made or run
+
+
+def test_of_several_sets_of_data_one_that_cannot_be_made_is_told_and_without_any_nothing_begins(tmp_path):
+    said: list[str] = []
+    options = Options(folder=tmp_path, say=said.append)
+
+    def full():
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    reason = f"{tmp_path}: No space left on device"
+    assert missing_data(options, {"small": lambda: None, "large": full}) == {"large": reason}
+    assert said == ["small", "large", f"not there: large: {reason}"]
+    with pytest.raises(EnvironmentProblem, match="No space left on device"):
+        missing_data(options, {"small": full, "large": full})
+
+
+@pytest.fixture
+def full_machine(tmp_path, monkeypatch):
+    """A benchmark on a machine that has no room for its large data; Spark is not started, all who may run do well."""
+
+    def report_of_bench(name: str, generator: str, scale: float | None = 0.2, **patched) -> Report:
+        module = sys.modules[find(name).__module__]
+
+        def generate(folder, scale, **more):
+            if scale >= 0.1:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        @contextlib.contextmanager
+        def contest(options):
+            here = contest_of(tmp_path)
+            here.own_session = lambda *of: None
+
+            def hold(entries, rounds=None, warm_rounds=1):
+                for entry in entries:
+                    found = here.report.contenders.setdefault(entry.name, Contender())
+                    if not found.failed:
+                        found.seconds.append(1.0)
+                        found.add(utilisation=0.5)
+
+            here.hold = hold
+            yield here
+
+        for attribute, value in {generator: generate, "contest": contest, **patched}.items():
+            monkeypatch.setattr(module, attribute, value)
+        return find(name)(Options(1, scale, tmp_path))
+
+    return report_of_bench
+
+
+def left_out(report: Report) -> set[str]:
+    return {name for name, one in report.contenders.items() if "No space left on device" in (one.failed or "")}
+
+
+def test_growth_goes_on_without_the_scale_that_there_is_no_room_for(full_machine):
+    def measure(command, environment):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    report = full_machine("growth", "generate_tpch", measure=measure)
+    assert left_out(report) == {"fig1, scale 0.2", "fork, scale 0.2"}
+    assert report.contenders["fig1, scale 0.02"].seconds
+    assert report.contenders["bind 30 nodes"].seconds
+    told = report.evidence[next(text for text in report.claims if text.startswith("fork: time grows"))]
+    assert "from scale 0.02 to 0.067" in told
+    assert "Cannot allocate memory" in report.facts["memory of run 10 nodes"]
+    assert "memory of fork, scale 0.2" not in report.facts, "it was not run"
+
+
+def test_etl_goes_on_with_those_that_work_row_by_row(full_machine):
+    def nowhere(folder, package, more, say):
+        raise NotThere("no network")
+
+    report = full_machine("etl", "generate_tpch", environment=nowhere)
+    assert left_out(report) == {"papilio", "hand-written PySpark"}
+    assert report.contenders["papilio, scale 0.004"].seconds
+    assert set(report.evidence.values()) == {"not measured"}
+
+
+def test_ssb_goes_on_at_the_scales_that_there_is_room_for(full_machine):
+    report = full_machine("ssb", "generate_ssb", None, WARM_ROUNDS={0.05: 1, 4.0: 1})
+    assert all(" at 4 " in name for name in left_out(report))
+    assert len(left_out(report)) == 4 * 5
+    told = [report.evidence[text] for text in report.claims if " at 4: " in text]
+    assert told == ["not measured"] * 4 * 2
+    assert report.contenders["Q1.1 at 0.05 papilio"].seconds
+
+
+def test_mixed_goes_on_with_one_task_a_job(full_machine):
+    report = full_machine("mixed", "generate_tpch")
+    assert left_out(report) == {
+        f"{flow} {policy}" for flow in bench_mixed.WORKFLOWS for policy in ("rr", "mc", "mm", "mixed")
+    }
+    assert all(report.contenders[f"{flow} mixed, one task a job"].seconds for flow in bench_mixed.WORKFLOWS)
+    told = [text for text in report.evidence.values() if text == "not measured"]
+    assert len(told) == len(bench_mixed.WORKFLOWS)
+
+
+def test_policies_that_failed_leave_no_claim_out(tmp_path):
+    here = contest_of(tmp_path)
+    bench_policies._conclude(here)
+    assert len(here.report.claims) == 7
+    assert set(here.report.evidence.values()) == {"not measured"}
+
+
+def test_sail_is_measured_where_spark_fails(tmp_path, monkeypatch):
+    def run(folder, data, master, contender):
+        if master != "sail":
+            raise EnvironmentProblem("it ended with 4: no Java")
+        contender.seconds.append(1.0)
+        return {}
+
+    monkeypatch.setattr(bench_sail, "_run", run)
+    monkeypatch.setattr(bench_sail, "importable", lambda *names: None)
+    monkeypatch.setattr(bench_sail, "generate_tpch", lambda *of, **more: None)
+    report = find("sail")(Options(2, SMALL, tmp_path))
+    assert report.contenders["Spark, scale 0.01"].failed == "EnvironmentProblem: it ended with 4: no Java"
+    assert report.contenders["Sail, scale 0.01"].seconds == [1.0, 1.0]
+    assert report.identical is None
+
+
+def test_a_heap_whose_run_finds_no_room_is_told_and_the_other_goes_on(tmp_path, monkeypatch):
+    def save(workflow, file):
+        if "512" in file.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    measured = SimpleNamespace(code=0, seconds=2.0, peak_mb=300.0)
+    monkeypatch.setattr(bench_spill, "save", save)
+    monkeypatch.setattr(bench_spill, "measure", lambda *of, **more: measured)
+    monkeypatch.setattr(bench_spill, "generate_tpch", lambda *of, **more: None)
+    for answered in ("_sums", "_digest"):
+        monkeypatch.setattr(bench_spill, answered, lambda *of: {"rows": 1, "ordered": True})
+    report = find("spill")(Options(1, SMALL, tmp_path))
+    assert report.contenders["heap 512 MB"].failed == "OSError: [Errno 28] No space left on device"
+    assert report.contenders["heap 6144 MB"].seconds == [2.0]
+    assert not report.claims["it finishes with a heap of a third of the data"]
+
+
+def test_a_command_that_fails_leaves_the_others_their_figures(tmp_path, monkeypatch):
+    def timed(program, home, ends=0):
+        if "check" in program:
+            raise EnvironmentProblem("`check` failed: no room")
+        return 0.1, 0.1
+
+    monkeypatch.setattr(bench_commands, "_timed", timed)
+    monkeypatch.setattr(bench_commands, "_prepare", lambda at: None)
+    monkeypatch.setattr(bench_commands, "_paused", lambda at: contextlib.nullcontext())
+    report = find("commands")(Options(1, SMALL, tmp_path))
+    failed = [name for name, one in report.contenders.items() if one.failed]
+    assert failed
+    assert all(report.evidence[f"{name} answers in under 0.7 s"] == "not measured" for name in failed)
+    assert len(report.claims) == len(report.contenders) - 1
+
+
 # ---------------------------------------------------------------- the benchmarks
 
 
@@ -360,9 +517,75 @@ def test_butterfly_has_all_contenders_and_equal_targets(folder, spark):
     data = check_shape(report_of("butterfly", folder, spark))
     scripts = {f"{name}, {where}" for name in ("straight PySpark", "hand-tuned PySpark")
                for where in ("in its own session", "in Papilio's session")}  # fmt: skip
+    scripts.add("hand-tuned PySpark, in its own session, sort-merge join")
     assert {*scripts, "papilio fused mixed", "papilio on Sail", "DuckDB", "Polars"} <= data["contenders"].keys()
-    assert len(data["claims"]) == 6
+    assert all(data["contenders"][name]["peak_mb"] < 500 for name in ("DuckDB", "Polars")), "Spark's heap is not theirs"
+    assert len(data["claims"]) == 7
     assert "straight PySpark, in its own session / papilio fused mixed" in data["ratios"]
+
+
+@pytest.mark.parametrize(("merged", "best"), [(3.0, "sort-merge join"), (4.5, "in its own session")])
+def test_fused_is_judged_by_the_best_hand_tuned_script_and_says_how_far_ahead_duckdb_is(merged, best, tmp_path):
+    from engine.experiments import bench_butterfly as fig1
+
+    contest = contest_of(tmp_path)
+    seconds = {fig1.TUNED: 4.0, fig1.TUNED_MERGE: merged, fig1.MIXED: 4.1, fig1.DUCKDB: 1.0}
+    contest.report.contenders |= {name: Contender([value]) for name, value in seconds.items()}
+    fig1._conclude(contest)
+    (text,) = (text for text in contest.report.claims if text.startswith("fused is within 5 % of the best"))
+    assert contest.report.claims[text] is (merged > 4.0)
+    assert f"{best} / papilio fused mixed = {min(merged, 4.0) / 4.1:.2f}" in contest.report.evidence[text]
+    assert "DuckDB is 4.10 times as fast" in contest.report.evidence[text]
+    contest.report.contenders[fig1.TUNED_MERGE].failed = "OSError: no room"
+    fig1._conclude(contest)
+    assert contest.report.evidence[text] == "not measured", "the best of one is no best"
+
+
+def test_a_session_apart_runs_a_query_several_times_in_its_first_round_alone(tmp_path):
+    from engine.experiments.contest import in_own_session
+
+    asked = []
+    run = in_own_session(SimpleNamespace(ask=lambda **question: asked.append(question)), tmp_path, 5, query="q11")
+    for _ in range(3):
+        run(tmp_path / "out")
+    assert [question["runs"] for question in asked] == [5, 1, 1]
+    assert {question["query"] for question in asked} == {"q11"}
+
+
+@pytest.mark.slow
+def test_spark_sql_answers_alike_in_its_own_session_and_in_papilios(spark, tmp_path):
+    from engine.experiments.ssb import generate_ssb
+    from engine.experiments.ssb_queries import in_spark_sql
+
+    generate_ssb(tmp_path / "ssb", SMALL)
+    contest = Contest(Options(folder=tmp_path / "contest", spark=spark), spark)
+    process = contest.own_session("ssb_apart", "shipped")
+    try:
+        process.ask(query="q11", data=str(tmp_path / "ssb"), out=str(tmp_path / "own"), runs=2)
+        assert process.pid != os.getpid()
+    finally:
+        contest.close()
+    in_spark_sql(spark, "q11", tmp_path / "ssb", tmp_path / "ours")
+    assert digests(tmp_path / "own") == digests(tmp_path / "ours")
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_an_engine_without_spark_answers_from_a_process_of_its_own(engine, tpch, tmp_path):
+    from engine.experiments.bench_butterfly import in_duckdb
+
+    contest, expected, found = contest_of(tmp_path / "contest"), tmp_path / "expected", tmp_path / "found"
+    for out in (expected, found):
+        out.mkdir()
+    in_duckdb(tpch, expected)
+    process = contest.apart("butterfly_apart", engine)
+    try:
+        figures = process.ask(data=str(tpch), out=str(found))
+        assert process.pid != os.getpid()
+    finally:
+        contest.close()
+    assert figures["seconds"] > 0
+    assert figures["peak_mb"] > 10
+    assert digests(found) == digests(expected)
 
 
 def test_polars_loads_what_duckdb_loads(tpch, tmp_path):
@@ -388,26 +611,28 @@ def test_ssb_compares_dataflows_with_sql(folder, spark, monkeypatch):
     data = check_shape(report_of("ssb", folder, spark))
     assert data["contenders"].keys() == {
         "Q1.1 at 0.01 papilio",
-        "Q1.1 at 0.01 Spark SQL",
-        "Q1.1 at 0.01 Spark SQL, tables known",
+        "Q1.1 at 0.01 Spark SQL, in its own session",
+        "Q1.1 at 0.01 Spark SQL, in Papilio's session",
+        "Q1.1 at 0.01 Spark SQL, tables known, in Papilio's session",
         "Q1.1 at 0.01 DuckDB",
     }
-    assert len(data["claims"]) == 1
-    assert "Q1.1 at 0.01 papilio / Q1.1 at 0.01 Spark SQL" in data["ratios"]
-    assert isinstance(data["facts"]["Q1.1 at 0.01: seconds beyond Spark SQL"], float)
+    for where in ("in its own session", "in Papilio's session"):
+        text = f"Q1.1 at 0.01: the dataflow takes at most 1.1 times as long as Spark SQL {where}"
+        assert f"Q1.1 at 0.01 papilio / Q1.1 at 0.01 Spark SQL, {where} = " in data["evidence"][text]
+        assert isinstance(data["facts"][f"Q1.1 at 0.01: seconds beyond Spark SQL {where}"], float)
+    assert len(data["claims"]) == 2
 
 
 @pytest.mark.slow
 def test_ssb_answers_all_four_queries_alike(folder, spark):
     data = check_shape(report_of("ssb", folder, spark))
-    assert len(data["contenders"]) == 16
-    assert len(data["claims"]) == 4
+    assert len(data["contenders"]) == 20
+    assert len(data["claims"]) == 8
 
 
 @pytest.mark.slow
 def test_etl_loads_the_same_star_by_hand_and_says_who_cannot_take_part(folder, spark, monkeypatch):
     from engine.experiments import bench_etl
-    from engine.experiments.environments import NotThere
 
     def nowhere(folder, package, more, say):
         raise NotThere(f"{package} cannot be installed: no network")
@@ -457,6 +682,33 @@ def test_growth_reports_powers_and_the_cost_of_a_node(folder, spark, monkeypatch
     assert "power" in report.evidence[next(text for text in report.claims if text.startswith("fig1"))]
     peaks = [report.contenders[f"fig1, scale {scale:g}"].peak_mb for scale in report.facts["scales"]]
     assert all(len(some) == 1 and some[0] > 200 for some in peaks)
+    assert report.facts["peak MB of all processes"].keys() == {"10 nodes", "20 nodes", "30 nodes"}
+    assert min(report.facts["peak MB of all processes"].values()) > 200
+
+
+@pytest.mark.parametrize(
+    ("cost", "flat"),
+    [
+        (lambda nodes: 2.0 + 0.01 * nodes, True),
+        (lambda nodes: 20.0 + 0.01 * nodes + 0.0001 * nodes**2, False),  # which the 20 s hide in a node's share
+        (lambda nodes: 3.0 - 0.001 * nodes, False),
+    ],
+)
+def test_a_nodes_cost_is_what_each_further_one_adds_whatever_a_run_takes_once(cost, flat):
+    from engine.experiments import bench_growth
+
+    report = Report({f"run {count} nodes": Contender([cost(count)]) for count in bench_growth.NODES})
+    bench_growth._judge_nodes(report, "run")
+    ((text, holds),) = report.claims.items()
+    assert holds is flat
+    assert "from 100 to 300" in text
+    assert "300 nodes: " in report.evidence[text]
+    assert report.facts["run: ms for a further node"].keys() == {
+        "10 to 30 nodes", "30 to 100 nodes", "100 to 300 nodes",
+    }  # fmt: skip
+    del report.contenders["run 300 nodes"]
+    bench_growth._judge_nodes(report, "run")
+    assert report.evidence[text] == "not measured"
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 1.3])
@@ -495,6 +747,10 @@ def run(asked):
     if asked["do"] == "break":
         broken.append(1)
         raise MemoryError("no heap left")
+    if asked["do"] == "sleep":
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        open(asked["note"], "w").write(str(child.pid))
+        time.sleep(60)
     if asked["do"] == "end":
         sys.stderr.write("no more")
         sys.stderr.flush()
@@ -551,6 +807,33 @@ def test_a_process_apart_that_died_starts_anew_and_says_so(tmp_path, answers):
         apart.close()
 
 
+def test_a_process_apart_that_does_not_answer_is_ended_with_its_children_and_the_rest_goes_on(tmp_path, answers):
+    contest = contest_of(tmp_path)
+    apart = Apart("answers", [], tmp_path / "log", limit_s=3.0)
+    contest._apart.append(apart)
+    note = tmp_path / "note"
+    try:
+        contest.hold([Entry("slow", lambda out: apart.ask(do="sleep", note=str(note))), entry("other", rows(1))])
+        assert contest.report.contenders["slow"].failed == (
+            "EnvironmentProblem: -m answers did not answer within 3 s and was ended"
+        )
+        assert contest.report.contenders["other"].seconds
+        assert not psutil.pid_exists(int(note.read_text())) or (
+            psutil.Process(int(note.read_text())).status() == psutil.STATUS_ZOMBIE
+        )
+        assert apart.ask(do="well", seconds=1)["seconds"] == 1, "the next contender of this process starts it anew"
+    finally:
+        contest.close()
+
+
+def test_a_report_says_of_which_versions_its_contenders_are(tmp_path):
+    contest = contest_of(tmp_path)
+    contest.versions("duckdb", "no-such-package")
+    found = contest.report.facts["versions"]
+    assert found.keys() == {"pyspark", "duckdb"}
+    assert all(re.match(r"\d+\.\d+", version) for version in found.values())
+
+
 def test_what_a_process_apart_holds_is_nobody_elses_memory(tmp_path, answers, monkeypatch):
     contest = contest_of(tmp_path)
     apart = Apart("answers", [], tmp_path / "log")
@@ -605,8 +888,21 @@ def test_mixed_reports_the_gain_and_the_cores(folder, spark):
 def test_overhead_reports_units_activations_and_telemetry(folder, spark):
     data = check_shape(report_of("overhead", folder, spark))
     assert data["contenders"]["telemetry on"]["activations"] > 50
-    assert data["facts"]["milliseconds per activation"] > 0
-    assert "milliseconds per node, operator" in data["facts"]
+    assert "milliseconds for one more activation" in data["facts"]
+    assert "milliseconds for one more node, operator" in data["facts"]
+
+
+def test_an_activation_costs_what_more_of_them_take_longer(tmp_path):
+    report = Report({"few": Contender([5.3, 5.4, 5.5]), "many": Contender([8.3, 8.3, 8.7])})
+    for name, activations in (("few", 30), ("many", 120)):
+        for _ in range(3):
+            report.contenders[name].add(activations=activations)
+    bench_overhead._judge_activations(report, "few", "many")
+    assert report.facts["milliseconds for one more activation"] == 33.3, "not the 69 of a run divided by all of them"
+    assert "30 activations in 5.40 s and 120 in 8.30 s; by round 32.2 to 35.6 ms" in report.facts["found between"]
+    same = Report({"few": report.contenders["few"], "many": report.contenders["few"]})
+    bench_overhead._judge_activations(same, "few", "many")
+    assert not same.facts
 
 
 # ---------------------------------------------------------------- commands

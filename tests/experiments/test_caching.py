@@ -97,6 +97,94 @@ def test_a_figure_of_which_every_case_failed_says_that_nothing_was_measured(name
     assert "nan" not in text
 
 
+@pytest.mark.parametrize(
+    ("rounds", "expected"), [([1.0, 1.0, 1.0], 0.05), ([1.0, 1.1, 2.0], 2 * 0.1 / 1.1), ([1.0], 0.05)]
+)
+def test_one_slow_round_is_no_noise_and_rounds_that_differ_are(rounds, expected):
+    found = caching.Found(1.0, 0.5, caching._beside(rounds))
+    assert caching.noise([found, caching.Found(1.0, 0.5)]) == pytest.approx(expected)
+
+
+def figure(name, seconds, monkeypatch, cores=2, beside=0.0, quick=False):
+    """A figure as it comes out where a case takes the seconds that a function says."""
+
+    @contextlib.contextmanager
+    def runs(options):
+        def measure(cases):
+            return {case: caching.Found(seconds(case), 0.8 / seconds(case), beside) for case in cases}
+
+        yield SimpleNamespace(measure=measure, cores=cores, problems=list)
+
+    monkeypatch.setattr(caching, "runs", runs)
+    monkeypatch.setattr(importlib.import_module(find(name).__module__), "runs", runs, raising=False)
+    report = find(name)(Options(quick=quick))
+    assert all(claim.verdict in ("reproduced", "not reproduced", "not reproducible on this machine")
+               for claim in report.claims)  # fmt: skip
+    return [claim.verdict for claim in report.claims]
+
+
+YES, NO, CANNOT = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED, Verdict.NOT_REPRODUCIBLE
+
+
+@pytest.mark.parametrize(
+    ("gain", "beside", "cores", "expected"),
+    [
+        ({2: 0.8, 16: 0.96}, 0.0, 2, [YES, YES, NO, CANNOT]),
+        ({2: 0.97, 16: 0.99}, 0.0, 2, [NO, NO, NO, CANNOT]),
+        ({2: 0.8, 16: 0.96}, 0.2, 2, [NO, NO, NO, CANNOT]),
+        ({8: 0.25, 16: 0.5}, 0.0, 8, [YES, YES, NO, YES]),
+        ({4: 0.25, 16: 0.5}, 0.0, 8, [YES, YES, NO, NO]),
+    ],
+)
+def test_pipelines_are_judged_by_more_than_the_noise(gain, beside, cores, expected, monkeypatch):
+    assert figure(
+        "caching-fig12", lambda case: gain.get(case.way["degree"], 1.0), monkeypatch, cores, beside
+    ) == expected  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("second", "last", "expected"), [(0.8, 1.0, [YES, YES]), (1.0, 0.8, [NO, NO]), (0.96, 1.0, [NO, NO])]
+)
+def test_a_speed_up_grows_at_the_beginning_or_not_at_all(second, last, expected, monkeypatch):
+    taken = {2: second, 16: last}
+    found = figure("caching-fig14", lambda case: taken.get(case.threads["supplier"], 1.0), monkeypatch)
+    assert found[:2] == expected
+    assert found[2:] == [CANNOT, CANNOT]
+
+
+@pytest.mark.parametrize(
+    ("separate", "shared", "piped", "cores", "expected"),
+    [
+        (1.11, 1.0, 0.9, 2, [YES, YES, CANNOT, CANNOT]),
+        (1.03, 1.0, 0.9, 8, [NO, NO, NO, NO]),
+        (6.0, 1.0, 0.9, 2, [YES, NO, YES, CANNOT]),
+        (1.12, 1.0, 0.2, 8, [YES, YES, YES, YES]),
+    ],
+)
+def test_what_needs_eight_cores_is_not_told_by_fewer(separate, shared, piped, cores, expected, monkeypatch):
+    def seconds(case):
+        return separate if case.way["granularity"] == "operator" else piped if "degree" in case.way else shared
+
+    assert figure("caching-fig15", seconds, monkeypatch, cores) == expected
+
+
+@pytest.mark.parametrize(("slower", "expected"), [(1.2, YES), (1.04, NO)])
+@pytest.mark.parametrize("name", ["caching-fig16", "caching-fig17"])
+def test_the_framework_is_faster_by_more_than_the_noise_for_every_query(name, slower, expected, monkeypatch):
+    def seconds(case):
+        return (slower if case.query == "q21" else 2.0) if case.way["granularity"] == "operator" else 1.0
+
+    assert figure(name, seconds, monkeypatch) == [expected, CANNOT]
+
+
+def test_usage_has_to_grow_by_more_than_the_noise_and_the_small_form_says_what_it_leaves_out(monkeypatch):
+    one_slow = figure("caching-fig13", lambda case: 1.0 if case.way["degree"] == 1 else 0.9, monkeypatch)
+    assert one_slow == [YES, CANNOT]
+    assert figure("caching-fig13", lambda case: 1.0, monkeypatch) == [NO, CANNOT]
+    small = figure("caching-fig12", lambda case: 1.0, monkeypatch, cores=8, quick=True)
+    assert small == [NO, CANNOT, NO, CANNOT]
+
+
 def test_three_sizes_double_each_time():
     assert caching.scales(Options()) == [0.1, 0.2, 0.4]
     assert caching.scales(Options(scale=1.0)) == [0.25, 0.5, 1.0]

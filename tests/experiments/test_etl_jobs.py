@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import sys
+from importlib import metadata
 
+import psutil
 import pytest
 
 from engine.experiments import environments
 from engine.experiments.data import generate_tpch
-from engine.experiments.environments import NotThere, environment, run_job
+from engine.experiments.environments import NotThere, environment, run_job, version_in
 from engine.experiments.etl_jobs import ssb_rows
 from engine.experiments.ssb import derive_ssb
 
@@ -73,6 +75,21 @@ def test_a_job_tells_its_figures_on_its_last_line_or_why_it_failed(tmp_path):
     assert run_job(sys.executable, good, "a", 1) == {"seconds": 1.5}
     with pytest.raises(NotThere, match=r"bad.py failed: MemoryError: the machine is full"):
         run_job(sys.executable, bad)
+
+
+def test_a_job_that_takes_too_long_is_ended_and_says_so(tmp_path, monkeypatch):
+    slow, note = tmp_path / "slow.py", tmp_path / "note"
+    slow.write_text("import os, sys, time\nopen(sys.argv[1], 'w').write(str(os.getpid()))\ntime.sleep(60)")
+    monkeypatch.setattr(environments, "RUN_SECONDS", 2)
+    with pytest.raises(NotThere, match=r"slow.py failed: it was not done after 2 s and was ended"):
+        run_job(sys.executable, slow, note)
+    assert not psutil.pid_exists(int(note.read_text()))
+
+
+def test_the_version_of_a_tool_is_that_of_its_environment():
+    assert version_in(sys.executable, "duckdb") == metadata.version("duckdb")
+    with pytest.raises(NotThere, match=r"no_such_tool tells no version: .*PackageNotFoundError"):
+        version_in(sys.executable, "no_such_tool")
 
 
 def test_a_tool_that_cannot_be_installed_or_imported_says_so(tmp_path, monkeypatch):

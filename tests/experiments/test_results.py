@@ -14,7 +14,7 @@ from engine.cli.bench import command as bench_command
 from engine.errors import BadInput
 from engine.experiments import results
 from engine.experiments.bench import Contender, Report
-from engine.experiments.kept import KEPT, Kept, clock, keep, kept_in, revision
+from engine.experiments.kept import KEPT, Kept, clock, code, keep, kept_in, revision
 from engine.experiments.svg import Measured, draw_measured
 from tests.end_to_end.helpers import papilio_here
 
@@ -36,7 +36,11 @@ def bench_result(name="ssb", load=0.1) -> Kept:
 def experiment_result() -> Kept:
     claims = [
         {"claim": "it is linear", "verdict": "reproduced", "figures": "1.02"},
-        {"claim": "eight are best", "verdict": "not reproducible here", "figures": "this machine has 2 cores"},
+        {
+            "claim": "eight are best",
+            "verdict": "not reproducible on this machine",
+            "figures": "this machine has 2 cores",
+        },
     ]
     report = {"title": "Figure 12", "tables": {"t": [{"x": 1, "y": 2.5}, {"x": 2, "y": None}]}, "claims": claims}
     picture = draw_measured("t", "s", [Measured("a", 1, 1, 1)])
@@ -65,7 +69,10 @@ def test_the_page_shows_every_verdict_with_its_figures_and_says_on_what_machine(
     written = results.write_page(tmp_path / "results", page, page.parent / "pictures")
     text = page.read_text()
     assert "| bench ssb | **does not hold** | papilio is quick | papilio / Spark SQL = 1.30 |" in text
-    assert "| experiment caching-fig12 | not reproducible here | eight are best | this machine has 2 cores |" in text
+    assert (
+        "| experiment caching-fig12 | not reproducible on this machine | eight are best | this machine has 2 cores |"
+        in text
+    )
     assert "| papilio | 1.1 | 18 % | - | 900 |  |" in text
     assert "| a \\| b | - | - | - | - | OSError: no room |" in text, "a failed contender has its reason"
     assert "Not quiet" in text
@@ -105,6 +112,58 @@ def test_a_result_says_of_which_revision_it_is_and_whether_files_had_been_change
     keep(kept, tmp_path / "results")
     results.write_page(tmp_path / "results", tmp_path / "results.md", tmp_path / "pictures")
     assert f", revision {commit}+, " in (tmp_path / "results.md").read_text()
+
+
+def test_results_and_pages_that_are_written_change_no_code(tmp_path, monkeypatch):
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", "-C", tmp_path, *who, *words], check=True, capture_output=True)
+
+    def commit(name: str, text: str) -> None:
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        git("add", name)
+        git("commit", "--quiet", "--message", name)
+
+    monkeypatch.setattr("engine.experiments.kept.__file__", str(tmp_path / "engine/experiments/kept.py"))
+    git("init", "--quiet")
+    for name in ("engine/experiments/kept.py", "workflows/fig1.yaml", "resources/results/a.json", "tests/test_a.py"):
+        commit(name, "first")
+    first, before = code(), revision()
+    (tmp_path / "resources/results/a.json").write_text("the next result")
+    assert revision() == before, "the results before it do not make the next one's code a changed one"
+    commit("resources/results/a.json", "second")
+    commit("tests/test_a.py", "second")
+    assert code() == first != ""
+    assert revision() != before
+    (tmp_path / "engine/experiments/kept.py").write_text("second")
+    assert code() == f"{first}+"
+    commit("workflows/fig1.yaml", "second")
+    assert code().rstrip("+") != first
+
+
+def test_what_was_measured_on_older_code_is_marked_and_what_tells_no_code_is_not(tmp_path):
+    kept = {name: bench_result(name) for name in ("ssb", "etl", "growth", "trees", "plan")}
+    for number, (name, revision_of, code_of) in enumerate(
+        [("plan", "", ""), ("ssb", "aaa", ""), ("etl", "bbb+", ""), ("growth", "ccc", "1-2"), ("trees", "bbb", "3-4")],
+        1,
+    ):
+        one = kept[name]
+        one.at, one.revision, one.code = f"2026-01-0{number}T00:00:00+00:00", revision_of, code_of
+        keep(one, tmp_path / "results")
+    results.write_page(tmp_path / "results", tmp_path / "results.md", tmp_path / "pictures")
+    text = (tmp_path / "results.md").read_text()
+    assert "that of bench trees: revision bbb, 2026-01-05." in text
+    assert "may have changed since: growth, ssb.\n" in text
+    assert "| bench ssb (older code) | **does not hold** |" in text
+    assert "| bench etl | **does not hold** |" in text, "bbb with changes that nobody kept"
+    assert "revision ccc (older code), " in text
+    assert "2026-01-01T00:00:00+00:00, of a revision that was not kept, " in text
+    listed = {task.name: task for task in results.tasks(tmp_path / "results", ["ssb", "plan", "commands"])}
+    assert {name: (task.revision, task.older) for name, task in listed.items()} == {
+        "ssb": ("aaa", revision() != ""), "plan": ("", False), "commands": ("", False),
+    }  # fmt: skip
 
 
 def test_the_page_names_what_was_never_run_here(tmp_path):

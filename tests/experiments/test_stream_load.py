@@ -186,6 +186,28 @@ def test_the_default_is_judged_against_one_queue_of_edf_and_bounds_by_the_costs_
     assert not report.claims[bounds]
 
 
+def test_a_policy_that_fails_live_is_told_and_the_others_are_judged(tmp_path, monkeypatch):
+    load = Load(10, 20.0, 1000.0)
+    costs = dict.fromkeys(warehouse_of(described(load, tmp_path / "any")).tables, 0.1)
+
+    def live(load, folder, known, settings, seconds, spark):
+        if settings.policy == "fifo":
+            raise OSError("no room left on the disk")
+        seen, result = watched(load, folder, settings, Cost(0.05, 0.001), seconds)
+        seen.scheduler = result.scheduler
+        return {"seconds": seconds, "jobs": 1}, seen
+
+    monkeypatch.setattr(bench_stream, "_tried", lambda *of: (load, costs))
+    monkeypatch.setattr(bench_stream, "_splits", lambda *of: {})
+    monkeypatch.setattr(bench_stream, "_live", live)
+    report = bench_stream._contest(Options(2, folder=tmp_path), None, tmp_path, 60.0, 20.0)
+    assert report.contenders["FIFO"].failed == "OSError: no room left on the disk"
+    assert len(report.contenders["default"].seconds) == 2
+    assert report.evidence["the default's weighted staleness is at most half of FIFO's"] == "not measured"
+    assert report.evidence["the default's weighted staleness is at most half of EDF, one track's"] != "not measured"
+    assert "default / FIFO, weighted staleness" not in report.ratios
+
+
 # ---------------------------------------------------------------- what a run shows
 
 
