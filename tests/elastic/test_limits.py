@@ -141,7 +141,7 @@ def test_from_the_run_bar_rows_that_are_not_there_are_made_before_they_are_repla
     file = tmp_path / "w.butterfly.yaml"
     file.write_text(yaml.safe_dump(document))
     told: list[str] = []
-    monkeypatch.setattr(launch, "launch_live", lambda bound, record, confs, prepare: prepare(told.append))
+    monkeypatch.setattr(launch, "launch_live", lambda bound, record, prepare, **more: prepare(told.append))
     RunRequest(policy="elastic").start(Given(file).open())
     assert (tmp_path / "data" / "lineitem.parquet").exists()
     assert told == [f"generating TPC-H at scale 0.001 in {tmp_path / 'data'}"]
