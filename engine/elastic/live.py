@@ -96,6 +96,7 @@ class _Measured:
 
     extraction_s: list[float] = field(default_factory=list)
     transformation_s: float = 0.0
+    waited_s: float | None = None  # the same, of rows that came since the transformation's nodes changed
     load_s: float | None = None
     loaded_s: float = 0.0  # the same, kept while the nodes change
     changes: int = 0  # of the warehouse's nodes: what began before the last one says nothing of these
@@ -130,7 +131,8 @@ class LiveRun:
         self._there: list[str] = []  # the nodes that somebody else gave us, at the last look
         followed = frozenset() if actuator.there() is None else frozenset({Stage.TRANSFORMATION})
         fixed = {} if actuator.fixed is None else {Stage.TRANSFORMATION: actuator.fixed}
-        self.scaler = Scaler(self.limits, followed, fixed)
+        hosted = frozenset() if followed or fixed else frozenset({Stage.TRANSFORMATION, Stage.WAREHOUSE})
+        self.scaler = Scaler(self.limits, followed, fixed, hosted)
         self._rate = rate
         self._stop = threading.Event()
         self._orders: queue.Queue[Start | Stop | None] = queue.Queue()
@@ -143,6 +145,8 @@ class LiveRun:
         self._deal = distribution(self.limits.transformation.distribution)
         self._waiting: list[deque[tuple[Pack, float]]] = [deque() for _ in range(self._nodes(Stage.TRANSFORMATION))]
         self._peaks = [0.0] * len(self._waiting)
+        self._dealt_at = 0.0  # when the transformation's nodes changed last
+        self._worked_on: float | None = None  # when the oldest of the packs that are being transformed came
         self._busy = 0  # packs that are being transformed or loaded
         self._buffered: list[Pack] = []
         self._switched_at = time.monotonic()
@@ -342,7 +346,7 @@ class LiveRun:
         with self._lock:
             self._measured.extraction_s = [time.monotonic() - begun]
             if not rows and not self._busy and not any(self._waiting):
-                self._measured.transformation_s = 0.0
+                self._measured.transformation_s = self._measured.waited_s = 0.0
 
     def _drain(self) -> None:
         """No more rows come; those on their way are loaded, and orders under way carried out.
@@ -383,6 +387,7 @@ class LiveRun:
             seen = Sample(
                 extraction_s=measured.extraction_s,
                 queues_mb=list(self._peaks),
+                transformation_s=self._waited_s(),
                 memory_mb=[self.buffer.memory_bytes / _MB],
                 disk_mb=[self.buffer.disk_bytes / _MB],
                 switch_rows_s=[measured.switch_rows_s],
@@ -393,6 +398,17 @@ class LiveRun:
             self._tell_sample(seen)
             for order in self.scaler.sample(self._now(), seen if decides else Sample()):
                 self._order(order)
+
+    def _waited_s(self) -> float | None:
+        """How long rows wait and are transformed by the nodes that there are, also those that are not done yet."""
+        came = [arrived for waiting in self._waiting for _, arrived in waiting]
+        if self._worked_on is not None:
+            came.append(self._worked_on)
+        now = time.monotonic()
+        found = [now - arrived for arrived in came if arrived >= self._dealt_at]
+        if self._measured.waited_s is not None:
+            found.append(self._measured.waited_s)
+        return max(found, default=None)
 
     def _tell_sample(self, seen: Sample) -> None:
         measured = self._measured
@@ -480,14 +496,18 @@ class LiveRun:
             with self._lock:
                 taken = [waiting.popleft() for waiting in self._waiting for _ in range(min(len(waiting), _MOST_PACKS))]
                 self._busy += len(taken)
-            if not taken:
+                self._worked_on = oldest = min((arrived for _, arrived in taken), default=None)
+            if oldest is None:
                 time.sleep(_TICK_S)
                 continue
             packs = [pack for pack, _ in taken]
-            oldest = min(arrived for _, arrived in taken)
             made = self._transformed(packs)
-            self._measured.transformation_s = time.monotonic() - oldest
+            seconds = time.monotonic() - oldest
             with self._lock:
+                self._measured.transformation_s = seconds
+                if oldest >= self._dealt_at:
+                    self._measured.waited_s = seconds
+                self._worked_on = None
                 self._buffered += made
                 self.taken_rows += sum(pack.rows for pack in packs)
                 self.transformed_rows += sum(pack.rows for pack in made)
@@ -675,6 +695,7 @@ class LiveRun:
             items = [item for waiting in self._waiting for item in waiting]
             self._waiting = [deque(items[node::nodes]) for node in range(nodes)]
             self._peaks = [0.0] * nodes
+            self._dealt_at, self._measured.waited_s = time.monotonic(), None
 
     def _changed(self, stage: Stage) -> None:
         """A stage has other nodes: queues are dealt anew; what was measured with the old ones says nothing of these."""

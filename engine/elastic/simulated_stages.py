@@ -136,12 +136,13 @@ class Transformers:
         self.queues = np.zeros(number)
         self.peaks = np.zeros(number)  # since the last sample
         self.longest_s = 0.0  # that the rows which came last wait and are worked on
+        self.measured_s: float | None = None  # the same, of these nodes; none since they changed
 
     def step(self, seconds: float, rows: float, room: float) -> float:
         """The rows transformed in this step; no more than the buffers have room for."""
         if rows:
             self.queues += self._dealer.deal(rows, self.queues)
-            self.longest_s = float(self.queues.max()) / self._rate
+            self.longest_s = self.measured_s = float(self.queues.max()) / self._rate
         np.maximum(self.peaks, self.queues, out=self.peaks)
         done = np.minimum(self.queues, self._rate * seconds)
         total = float(done.sum())
@@ -154,17 +155,19 @@ class Transformers:
     def rest(self) -> None:
         """No rows come; once the queues are worked off, none waits."""
         if not self.queues.any():
-            self.longest_s = 0.0
+            self.longest_s = self.measured_s = 0.0
 
     def add(self, number: int) -> None:
         """More nodes with empty queues."""
         self.queues = np.concatenate([self.queues, np.zeros(number)])
         self.peaks = self.queues.copy()
+        self.measured_s = None
 
     def remove(self, leaves: Sequence[int], takes_over: Sequence[int]) -> None:
         """Nodes leave their queues to others."""
         self.queues = without(self.queues, leaves, takes_over)
         self.peaks = self.queues.copy()
+        self.measured_s = None
 
 
 class Buffers:

@@ -164,6 +164,7 @@ class Simulation:
         seen = Sample(
             extraction_s=self._extraction.times.tolist(),
             queues_mb=queues.tolist(),
+            transformation_s=self._transformation.measured_s,
             memory_mb=self._buffers.peaks.tolist(),
             disk_mb=self._buffers.disk.tolist(),
             switch_rows_s=[self._star.rate_rows_s / switches] * switches,

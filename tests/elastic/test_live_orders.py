@@ -308,6 +308,51 @@ def test_a_query_that_began_before_the_nodes_changed_is_no_measure_of_these():
     assert len(run._measured.queries) == 1
 
 
+def test_rows_that_wait_longer_than_the_transformation_may_take_ask_for_a_worker():
+    run = made(transformation={"limit_s": 5, "queue_mb": 1000})
+    run._waiting[0].append((Pack(1, 10, "a"), time.monotonic() - 4))
+    run._sample()
+    assert run.record.log.of(ScalingDecided) == []  # type: ignore[attr-defined]
+    run._waiting[0].append((Pack(1, 10, "b"), time.monotonic() - 6))
+    run._sample()
+    carried_out(run)
+    (told,) = run.record.log.of(ScalingDecided)  # type: ignore[attr-defined]
+    assert (told.stage, told.action) == ("transformation", "scale out")
+    assert "s to be transformed, more than their limit of 5 s" in told.reason
+    assert run.actuator.names == ["worker-1", "worker-2"]  # type: ignore[attr-defined]
+    # What came before the Worker says nothing of the two.
+    assert run._waited_s() is None
+    run._waiting[1].append((Pack(1, 10, "c"), time.monotonic()))
+    assert (run._waited_s() or 9) < 1
+
+
+def test_what_is_transformed_is_measured_from_when_it_came_and_by_the_nodes_that_it_came_to():
+    run = made()
+    seen: list[float | None] = []
+
+    def transformed(packs: list[Pack]) -> list[Pack]:
+        seen.append(run._waited_s())
+        if packs[0].name == "b":
+            run._changed(T)
+        return []
+
+    run._transformed = transformed  # type: ignore[method-assign]
+    run.raw = Buffered()  # type: ignore[assignment]
+    thread = threading.Thread(target=run._transform, daemon=True)
+    thread.start()
+    for name, wanted in (("a", True), ("b", False)):
+        with run._lock:
+            run._waiting[0].append((Pack(1, 10, name), time.monotonic() - 3))
+            run._dealt_at = 0.0
+        while len(seen) < (1 if name == "a" else 2) or run._busy:
+            time.sleep(0.01)
+        assert run._measured.transformation_s >= 3
+        assert ((run._measured.waited_s or 0) >= 3) is wanted
+    run._stop.set()
+    thread.join()
+    assert min(seconds or 0 for seconds in seen) >= 3  # also while it was being worked on
+
+
 def test_when_no_rows_come_any_more_a_load_takes_no_time():
     run = made()
     run._measured.load_s, run._measured.loaded_s, run._measured.switch_rows_s = 3.0, 3.0, 1000.0
