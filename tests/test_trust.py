@@ -16,11 +16,11 @@ from engine.request import RunRequest
 from engine.store.trust import trust
 from tests.end_to_end.helpers import papilio_here
 
-CODE = "def transform(input):\n    return input\n"
-OWN = {"operator": "python", "settings": {"code": CODE, "columns": {"shop": "string"}}}
+CODE = "def transform(batches):\n    return batches\n"
+OWN = {"operator": "python", "settings": {"style": "batches", "code": CODE, "columns": {"shop": "string"}}}
 TABLE = {"path": "out/sale", "time_column": "ts", "partition_s": 60}
 # Python cannot stand before a streaming table; an operator of a plug-in that runs code of the file can.
-CODED = {"operator": "derive", "settings": {"columns": [{"name": "code", "expression": "'return input'"}]}}
+CODED = {"operator": "derive", "settings": {"columns": [{"name": "code", "expression": "'return batches'"}]}}
 STREAMING: dict[str, Any] = {
     "nodes": {
         "arriving": {"operator": "folder_stream", "settings": {"path": "in", "columns": {"ts": "timestamp"}}},
@@ -77,7 +77,7 @@ def test_a_file_with_code_of_its_own_is_refused_until_it_is_trusted(workflow, wo
     assert next_ in once.stderr
     assert papilio_here("trust", file, "--yes", home=tmp_path).returncode == 0
     assert "papilio trust" not in papilio_here(*asked, home=tmp_path).stderr
-    file.write_text(file.read_text().replace("return input", "return input.limit(1)"))
+    file.write_text(file.read_text().replace("return batches", "return list(batches)"))
     assert "papilio trust" in papilio_here(*asked, home=tmp_path).stderr, "changed code is trusted anew"
 
 
@@ -100,7 +100,7 @@ def test_code_that_changes_while_a_warehouse_runs_must_be_trusted_too(tmp_path, 
     with pytest.raises(BadInput, match="node `own`"):
         _trusted(given.open, None)()
     assert _trusted(given.open, first)().operators == first.operators
-    file.write_text(file.read_text().replace("return input", "return input.limit(1)"))
+    file.write_text(file.read_text().replace("return batches", "return list(batches)"))
     with pytest.raises(BadInput, match="node `own`"):
         _trusted(given.open, first)()
     trust(given.open())

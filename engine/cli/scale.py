@@ -85,6 +85,7 @@ def run(
     from engine.elastic.record import ElasticRecord
     from engine.experiments.elastic_data import make_lines
     from engine.model.file import load
+    from engine.partition.batches import refuse_blocking
     from engine.store.trust import refuse_untrusted
 
     quiet = as_json or events == "-"
@@ -99,6 +100,7 @@ def run(
     )
     bound = given.open()
     refuse_untrusted(bound, trust)
+    refuse_blocking(bound, record.limits.live)
     make_lines(bound, record.limits.live, lambda text: None if quiet else click.secho(text, dim=True, err=True))
     bound = given.open()
     bound.raise_errors()

@@ -25,6 +25,7 @@ from engine.elastic.rates import data_rate
 from engine.elastic.record import ElasticRecord
 from engine.events import Remark, SparkReady
 from engine.model.binding import Bound
+from engine.partition.batches import refuse_blocking
 from engine.spark.cluster import StandaloneCluster
 from engine.spark.session import SparkSettings, close_session, open_session
 from engine.spark.star_flow import StarFlow
@@ -48,6 +49,7 @@ def launch_live(
     own code may run.
     """
     refuse_untrusted(bound, trusted)
+    refuse_blocking(bound, record.limits.live)
     master, given = record.master, dict(confs or {})
     check_master(record.file.path, master, given, os.environ)
     rate = data_rate(record.limits.rate, record.file.path.parent)
