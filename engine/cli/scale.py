@@ -197,6 +197,11 @@ def _print(summary: dict[str, Any]) -> None:
         click.echo(f"            … and {len(decisions) - _SHOWN:,} more in {summary['folder']}/events.jsonl")
     for warning in summary["warnings"]:
         click.secho(f"! {warning}", fg="yellow")
+    if buffer["full_s"]:
+        click.secho(
+            f"! the buffers were full for {buffer['full_s']:,.1f} s, and rows waited in the transformation's queues",
+            fg="yellow",
+        )
     _print_unreachable(summary)
     if "plot" in summary:
         click.echo(f"drawn: {summary['plot']}")
