@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 import time
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from engine.elastic import live as live_module
-from engine.elastic.actuators import Actuator, NotOurs, Resized
+from engine.elastic.actuators import Actuator, NotOurs, OwnWorkers, Resized
 from engine.elastic.decision import Stage
 from engine.elastic.live import LiveRun, pack_budgets
 from engine.elastic.rates import DataRate
@@ -20,6 +21,7 @@ from engine.errors import RunFailed
 from engine.events import Event, NodeChanged, Rebalanced, Remark, ScalingDecided, StagesSampled
 from engine.model.elastic import Elastic
 from engine.schedule.queues import Pack
+from engine.spark import cluster as cluster_module
 from engine.spark.cluster import StandaloneCluster
 from engine.spark.star import Moved
 
@@ -460,6 +462,39 @@ def test_a_run_that_fails_drops_what_is_under_way():
     run = made()
     run._end([], loaded=False)
     assert run.spark.sparkContext.told == ["all"]
+
+
+@pytest.mark.parametrize("launched", [True, False], ids=["the Worker", "what knows its command"])
+def test_a_worker_for_which_there_is_no_process_is_told_and_the_run_goes_on(launched, tmp_path, monkeypatch):
+    cluster = StandaloneCluster(0)
+    cluster._folder, cluster._properties = tmp_path, tmp_path / "daemon.properties"
+    cluster._environment = {"JAVA_HOME": str(tmp_path)}
+    cluster._guard = SimpleNamespace(pid=1)  # type: ignore[assignment]
+    if launched:
+        monkeypatch.setattr(cluster_module, "spark_command", lambda *words: ["java", "-cp", "classes", *words[1:]])
+    monkeypatch.setattr(cluster, "workers", lambda: [SimpleNamespace(id="worker-0")])
+    asked: list[str] = []
+
+    def no_process(*given: Any, **more: Any) -> Any:
+        asked.append("process")
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(cluster_module.subprocess, "Popen", no_process)
+    run = made(OwnWorkers(cluster), transformation={"queue_mb": 1}, settle_s=0.01)
+    monkeypatch.setattr(cluster, "forget_dead", list)
+    run._peaks = [9.0]
+    run._sample()
+    carried_out(run)
+    (failed,) = run.record.log.of(NodeChanged)  # type: ignore[attr-defined]
+    assert (failed.change, failed.nodes) == ("failed", 1)
+    assert failed.reason == "Spark's worker-1 could not be started: Resource temporarily unavailable"
+    assert cluster._daemons == {}
+    time.sleep(0.02)
+    run._peaks = [9.0]
+    run._sample()  # another try
+    carried_out(run)
+    assert asked == ["process", "process"]
+    run.scaler.check()
 
 
 def test_a_worker_that_ends_as_soon_as_it_is_registered_is_a_worker_that_does_not_start(tmp_path, monkeypatch):
