@@ -42,15 +42,16 @@ from engine.events import (
 )
 from engine.model.elastic import Elastic, StageNodes
 from engine.schedule.queues import Pack
-from engine.spark.failures import reason_of
+from engine.spark.failures import is_full, reason_of
 from engine.spark.letting_go import letting_go
+from engine.spark.pack_frames import MARGIN
 from engine.spark.packs import PackStore, remove_ownerless, tell_owner
 from engine.spark.session import activate, is_loopback
 from engine.spark.star import StarWarehouse
 from engine.spark.star_flow import StarFlow
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _MB = 1e6
 _QUERIES = "papilio-elastic-queries"
@@ -149,6 +150,7 @@ class LiveRun:
         self._worked_on: float | None = None  # when the oldest of the packs that are being transformed came
         self._busy = 0  # packs that are being transformed or loaded
         self._buffered: list[Pack] = []
+        self._growth = 0.0  # how many times as large as its rows a batch of facts was at most; 0: none was made yet
         self._switched_at = time.monotonic()
         self.taken_rows = self.transformed_rows = 0  # into and out of the transformation
         self.most_workers = 0 if isinstance(actuator, NotOurs) else self._wanted()
@@ -519,13 +521,30 @@ class LiveRun:
         from pyarrow import parquet
 
         facts = self._facts([self.raw.path(pack) for pack in packs])
-        folder = self.buffer.new_folder(sum(pack.bytes for pack in packs))
-        writer = facts.write.option("compression", "none").option("maxRecordsPerFile", self.limits.live.pack_rows)
-        writer.parquet(str(folder))
-        counted = [(file, parquet.read_metadata(file).num_rows) for file in sorted(folder.glob("*.parquet"))]
-        made = [self.buffer.adopt(file, rows, 1) for file, rows in counted if rows]
-        shutil.rmtree(folder, ignore_errors=True)
+        taken = sum(pack.bytes for pack in packs)
+        # How large facts are is known when some were made: the first are written to disk.
+        folder = self.buffer.new_folder(int(taken * self._growth * MARGIN), on_disk=not self._growth)
+        try:
+            folder = self._save_somewhere(facts, folder)
+            counted = [(file, parquet.read_metadata(file).num_rows) for file in sorted(folder.glob("*.parquet"))]
+            made = [self.buffer.adopt(file, rows, 1) for file, rows in counted if rows]
+        finally:
+            self.buffer.remove_folder(folder)
+        self._growth = max(self._growth, 1.0, sum(pack.bytes for pack in made) / taken)
         return made
+
+    def _save_somewhere(self, facts: DataFrame, folder: Path) -> Path:
+        """Write facts; where the machine's memory turns out to be full, as others use it too, to disk."""
+        writer = facts.write.option("compression", "none").option("maxRecordsPerFile", self.limits.live.pack_rows)
+        try:
+            writer.parquet(str(folder))
+        except Exception as error:
+            if not self.buffer.is_in_memory(folder) or not is_full(error):
+                raise
+            self.buffer.remove_folder(folder)
+            folder = self.buffer.new_folder(on_disk=True)
+            writer.parquet(str(folder))
+        return folder
 
     # -- the switch and the load
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import errno
+import os
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from engine.elastic import live as live_module
@@ -16,13 +20,16 @@ from engine.elastic.actuators import Actuator, NotOurs, OwnWorkers, Resized
 from engine.elastic.decision import Stage
 from engine.elastic.live import LiveRun, pack_budgets
 from engine.elastic.rates import DataRate
+from engine.elastic.replay import Replay
 from engine.elastic.scaler import Start, Stop
 from engine.errors import RunFailed
 from engine.events import Event, NodeChanged, Rebalanced, Remark, ScalingDecided, StagesSampled
 from engine.model.elastic import Elastic
 from engine.schedule.queues import Pack
 from engine.spark import cluster as cluster_module
+from engine.spark import packs as packs_module
 from engine.spark.cluster import StandaloneCluster
+from engine.spark.packs import PackStore
 from engine.spark.star import Moved
 
 RATE = {"kind": "ramp", "from_rows_s": 1, "to_rows_s": 1, "seconds": 1}
@@ -383,6 +390,88 @@ def test_packs_lie_in_memory_only_where_every_executor_can_read_them():
         assert pack_budgets(master, 5) == (None, 5_000_000)
     for master in ("spark://host:7077", "k8s://https://host:6443", "yarn"):
         assert pack_budgets(master, 5) == (0, 0)
+
+
+class Written:
+    """Facts of so many bytes a file, as Spark would write them."""
+
+    def __init__(self, sizes: list[int], seen: Callable[[Path], None]) -> None:
+        self.sizes, self.seen = sizes, seen
+        self.write = self
+
+    def option(self, *given: Any) -> Written:
+        return self
+
+    def parquet(self, folder: str) -> None:
+        Path(folder).mkdir(parents=True)
+        for number, size in enumerate(self.sizes):
+            noise = pa.array([os.urandom(size)], pa.binary())
+            plain: dict[str, Any] = {"use_dictionary": False, "write_statistics": False, "store_schema": False}
+            pq.write_table(pa.table({"a": noise}), f"{folder}/{number}.parquet", **plain)
+        self.seen(Path(folder))
+
+
+@pytest.fixture
+def buffered(tmp_path, monkeypatch):
+    """A run whose buffer has so many bytes of memory, and the bytes that were in memory at most."""
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    monkeypatch.setattr(packs_module, "MEMORY_FOLDER", memory)
+    most = [0]
+
+    def seen(_: Path) -> None:
+        most[0] = max(most[0], sum(file.stat().st_size for file in memory.rglob("*.parquet")))
+
+    def start(budget: int) -> LiveRun:
+        run = made()
+        run.raw = Buffered()  # type: ignore[assignment]
+        run.buffer = PackStore("b", tmp_path / "disk", budget)
+        return run
+
+    return SimpleNamespace(start=start, seen=seen, most=most, memory=memory)
+
+
+def test_the_buffer_takes_no_more_memory_than_was_asked_for_also_while_facts_are_written(buffered):
+    """Facts that are three times as large as the rows that they are made of; nobody could know."""
+    run = buffered.start(20_000)
+    run._facts = lambda files: Written([1500, 1500], buffered.seen)  # type: ignore[assignment, return-value]
+    held: list[Pack] = []
+    for number in range(20):
+        held += run._transformed([Pack(1, 1000, "r")])
+        assert run.buffer.used_bytes == run.buffer.memory_bytes <= 20_000, "nothing is kept that is not taken"
+        buffered.seen(buffered.memory)
+        if number == 12:
+            run.buffer.release(held)
+            held = []
+            assert run.buffer.memory_bytes == 0
+    assert 10_000 < buffered.most[0] <= 20_000
+    # Above half of it to disk, until it is empty; then into memory again.
+    assert run.buffer.max_memory_bytes > 10_000
+    assert run.buffer.max_disk_bytes > 20_000
+    assert run.buffer.memory_bytes > 10_000
+
+
+def test_facts_for_which_the_machine_has_no_memory_are_written_to_disk(buffered):
+    run = buffered.start(100_000)
+    run._growth = 1.0
+
+    def full(folder: Path) -> None:
+        if run.buffer.is_in_memory(folder):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    run._facts = lambda files: Written([500], full)  # type: ignore[assignment, return-value]
+    (pack,) = run._transformed([Pack(1, 1000, "r")])
+    assert run.buffer.path(pack).is_relative_to(run.buffer.disk)
+    assert run.buffer.used_bytes == 0
+    assert list(buffered.memory.rglob("*.parquet")) == []
+
+
+def test_rows_that_are_replayed_keep_no_more_memory_than_they_take(buffered, tmp_path):
+    store = PackStore("raw", tmp_path / "raw", 1_000_000)
+    pq.write_table(pa.table({"a": list(range(1000)), "b": ["text"] * 1000}), tmp_path / "lines.parquet")
+    replay = Replay(tmp_path / "lines.parquet", store, 100)
+    packs = [pack for pack, _ in replay.take(1000)]
+    assert store.used_bytes == store.memory_bytes == sum(pack.bytes for pack in packs)
 
 
 # ---------------------------------------------------------------- the end
