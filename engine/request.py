@@ -156,7 +156,13 @@ class RunRequest(BaseModel):
         from engine.elastic.launch import launch_live
         from engine.experiments.elastic_data import make_lines
 
-        return launch_live(bound, record, confs=self.confs, prepare=lambda tell: make_lines(bound, live, tell))
+        return launch_live(
+            bound,
+            record,
+            confs=self.confs,
+            prepare=lambda tell: make_lines(bound, live, tell),
+            trusted=self.trust,
+        )
 
 
 def _seconds(bound: Bound, settings: SimulationSettings, store: str | None) -> float:

@@ -86,6 +86,11 @@ def takes_workflow(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def trust_option(function: Callable[..., None]) -> Callable[..., None]:
+    """`--trust`: this time the file's own code may run."""
+    return click.option("--trust", is_flag=True, help="Let the file's own Python code run, this time.")(function)
+
+
 def spark_conf(text: str) -> tuple[str, str]:
     """One of Spark's own settings, as `--spark-conf` gives it."""
     name, equals, value = text.partition("=")

@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from engine.cli._workflow import Given, spark_conf, takes_workflow
+from engine.cli._workflow import Given, spark_conf, takes_workflow, trust_option
 from engine.cli.store import json_option, print_json
 from engine.errors import BadInput
 from engine.partition.granularity import Granularity
@@ -79,7 +79,7 @@ from engine.partition.granularity import Granularity
 )
 @click.option("--run-dir", type=click.Path(path_type=Path), help="Where the run keeps its log and its files.")
 @click.option("--events", metavar="-|FILE", help="Also write the events there; - is standard output.")
-@click.option("--trust", is_flag=True, help="Let the file's own Python code run, this time.")
+@trust_option
 @json_option
 def command(
     given: Given,

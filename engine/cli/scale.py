@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engine.cli._workflow import Given, spark_conf, takes_workflow
+from engine.cli._workflow import Given, spark_conf, takes_workflow, trust_option
 from engine.cli.store import json_option, print_json, store_option
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def simulate(
 @click.option("--spark-conf", "confs", multiple=True, metavar="K=V", help="One of Spark's own settings.")
 @click.option("--run-dir", type=_FILE, help="Where the run keeps its log and the warehouse.")
 @click.option("--events", metavar="-|FILE", help="Also write the events there; - is standard output.")
+@trust_option
 @json_option
 def run(
     given: Given,
@@ -74,6 +75,7 @@ def run(
     confs: tuple[str, ...],
     run_dir: Path | None,
     events: str | None,
+    trust: bool,
     as_json: bool,
 ) -> None:
     """Run it live: TPC-H rows at the asked rate into a partitioned warehouse on Spark.
@@ -83,6 +85,8 @@ def run(
     from engine.elastic.record import ElasticRecord
     from engine.experiments.elastic_data import make_lines
     from engine.model.file import load
+    from engine.partition.batches import refuse_blocking
+    from engine.store.trust import refuse_untrusted
 
     quiet = as_json or events == "-"
     record = ElasticRecord(
@@ -94,12 +98,17 @@ def run(
         events=events,
         listener=None if quiet else _show,
     )
-    make_lines(given.open(), record.limits.live, lambda text: None if quiet else click.secho(text, dim=True, err=True))
+    bound = given.open()
+    refuse_untrusted(bound, trust)
+    refuse_blocking(bound, record.limits.live)
+    make_lines(bound, record.limits.live, lambda text: None if quiet else click.secho(text, dim=True, err=True))
     bound = given.open()
     bound.raise_errors()
     from engine.elastic.launch import launch_live
 
-    summary = launch_live(bound, record, driver_memory_mb=driver_memory, confs=dict(spark_conf(text) for text in confs))
+    summary = launch_live(
+        bound, record, driver_memory_mb=driver_memory, confs=dict(spark_conf(text) for text in confs), trusted=trust
+    )
     if as_json:
         print_json(summary)
     elif not quiet:
@@ -188,6 +197,11 @@ def _print(summary: dict[str, Any]) -> None:
         click.echo(f"            … and {len(decisions) - _SHOWN:,} more in {summary['folder']}/events.jsonl")
     for warning in summary["warnings"]:
         click.secho(f"! {warning}", fg="yellow")
+    if buffer["full_s"]:
+        click.secho(
+            f"! the buffers were full for {buffer['full_s']:,.1f} s, and rows waited in the transformation's queues",
+            fg="yellow",
+        )
     _print_unreachable(summary)
     if "plot" in summary:
         click.echo(f"drawn: {summary['plot']}")

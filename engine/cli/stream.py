@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from engine.cli._workflow import Given, takes_workflow
+from engine.cli._workflow import Given, takes_workflow, trust_option
 from engine.cli.store import json_option, print_json
 
 
@@ -135,7 +135,8 @@ def takes_schedule(function: Any) -> Any:
 @takes_schedule
 @click.option("--master", default="local[*]", show_default=True, help="Where Spark is: local[n] or spark://host:port.")
 @click.option("--driver-memory", type=click.IntRange(512), metavar="MB", help="Default: a quarter of the machine's.")
-def run(given: Given, schedule: Any, kept: Kept, master: str, driver_memory: int | None) -> None:
+@trust_option
+def run(given: Given, schedule: Any, kept: Kept, master: str, driver_memory: int | None, trust: bool) -> None:
     """Run a streaming warehouse on Spark: data arrive, and its tables follow.
 
     Ctrl-C stops after the jobs that run, a second one at once. The next start goes on where this one ended. Tables
@@ -156,7 +157,7 @@ def run(given: Given, schedule: Any, kept: Kept, master: str, driver_memory: int
         from engine.spark.session import SparkSettings
 
         spark = SparkSettings(master=master, driver_memory_mb=driver_memory)
-        settings = StreamSettings(LiveSettings(schedule, kept.for_s), spark, kept.run_dir)
+        settings = StreamSettings(LiveSettings(schedule, kept.for_s), spark, kept.run_dir, trust)
         summary = launch_stream(
             bound, settings, store=given.store, events=kept.events, listener=display.show, reopen=given.open
         )

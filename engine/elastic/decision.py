@@ -38,11 +38,12 @@ class Decision:
     leaves: tuple[int, ...] = ()
     takes_over: tuple[int, ...] = ()
     hold_s: float | None = None  # the condition's own time to hold, where the stage has one
+    tight: bool = False  # within the limit, and perhaps not with half of the nodes
 
 
-def keep(reason: str) -> Decision:
+def keep(reason: str, tight: bool = False) -> Decision:
     """Nothing changes."""
-    return Decision(Action.KEEP, reason)
+    return Decision(Action.KEEP, reason, tight=tight)
 
 
 def out(reason: str) -> Decision:

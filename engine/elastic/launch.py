@@ -25,9 +25,11 @@ from engine.elastic.rates import data_rate
 from engine.elastic.record import ElasticRecord
 from engine.events import Remark, SparkReady
 from engine.model.binding import Bound
+from engine.partition.batches import refuse_blocking
 from engine.spark.cluster import StandaloneCluster
 from engine.spark.session import SparkSettings, close_session, open_session
 from engine.spark.star_flow import StarFlow
+from engine.store.trust import refuse_untrusted
 
 _SMALL_BATCHES = {"spark.sql.shuffle.partitions": "4"}  # each task costs more than its rows
 
@@ -39,11 +41,15 @@ def launch_live(
     driver_memory_mb: int | None = 1024,
     confs: Mapping[str, str] | None = None,
     prepare: Callable[[Callable[[str], None]], None] | None = None,
+    trusted: bool = False,
 ) -> dict[str, Any]:
     """Run a workflow's limits live. Without a master a cluster of its own is started, Workers and all.
 
-    `prepare` makes the rows that are replayed, where they are not there, and tells what it does.
+    `prepare` makes the rows that are replayed, where they are not there, and tells what it does. `trusted`: the file's
+    own code may run.
     """
+    refuse_untrusted(bound, trusted)
+    refuse_blocking(bound, record.limits.live)
     master, given = record.master, dict(confs or {})
     check_master(record.file.path, master, given, os.environ)
     rate = data_rate(record.limits.rate, record.file.path.parent)

@@ -42,15 +42,16 @@ from engine.events import (
 )
 from engine.model.elastic import Elastic, StageNodes
 from engine.schedule.queues import Pack
-from engine.spark.failures import reason_of
+from engine.spark.failures import is_full, reason_of
 from engine.spark.letting_go import letting_go
+from engine.spark.pack_frames import MARGIN
 from engine.spark.packs import PackStore, remove_ownerless, tell_owner
 from engine.spark.session import activate, is_loopback
 from engine.spark.star import StarWarehouse
 from engine.spark.star_flow import StarFlow
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _MB = 1e6
 _QUERIES = "papilio-elastic-queries"
@@ -96,6 +97,7 @@ class _Measured:
 
     extraction_s: list[float] = field(default_factory=list)
     transformation_s: float = 0.0
+    waited_s: float | None = None  # the same, of rows that came since the transformation's nodes changed
     load_s: float | None = None
     loaded_s: float = 0.0  # the same, kept while the nodes change
     changes: int = 0  # of the warehouse's nodes: what began before the last one says nothing of these
@@ -130,7 +132,8 @@ class LiveRun:
         self._there: list[str] = []  # the nodes that somebody else gave us, at the last look
         followed = frozenset() if actuator.there() is None else frozenset({Stage.TRANSFORMATION})
         fixed = {} if actuator.fixed is None else {Stage.TRANSFORMATION: actuator.fixed}
-        self.scaler = Scaler(self.limits, followed, fixed)
+        hosted = frozenset() if followed or fixed else frozenset({Stage.TRANSFORMATION, Stage.WAREHOUSE})
+        self.scaler = Scaler(self.limits, followed, fixed, hosted)
         self._rate = rate
         self._stop = threading.Event()
         self._orders: queue.Queue[Start | Stop | None] = queue.Queue()
@@ -143,8 +146,11 @@ class LiveRun:
         self._deal = distribution(self.limits.transformation.distribution)
         self._waiting: list[deque[tuple[Pack, float]]] = [deque() for _ in range(self._nodes(Stage.TRANSFORMATION))]
         self._peaks = [0.0] * len(self._waiting)
+        self._dealt_at = 0.0  # when the transformation's nodes changed last
+        self._worked_on: float | None = None  # when the oldest of the packs that are being transformed came
         self._busy = 0  # packs that are being transformed or loaded
         self._buffered: list[Pack] = []
+        self._growth = 0.0  # how many times as large as its rows a batch of facts was at most; 0: none was made yet
         self._switched_at = time.monotonic()
         self.taken_rows = self.transformed_rows = 0  # into and out of the transformation
         self.most_workers = 0 if isinstance(actuator, NotOurs) else self._wanted()
@@ -342,7 +348,7 @@ class LiveRun:
         with self._lock:
             self._measured.extraction_s = [time.monotonic() - begun]
             if not rows and not self._busy and not any(self._waiting):
-                self._measured.transformation_s = 0.0
+                self._measured.transformation_s = self._measured.waited_s = 0.0
 
     def _drain(self) -> None:
         """No more rows come; those on their way are loaded, and orders under way carried out.
@@ -383,6 +389,7 @@ class LiveRun:
             seen = Sample(
                 extraction_s=measured.extraction_s,
                 queues_mb=list(self._peaks),
+                transformation_s=self._waited_s(),
                 memory_mb=[self.buffer.memory_bytes / _MB],
                 disk_mb=[self.buffer.disk_bytes / _MB],
                 switch_rows_s=[measured.switch_rows_s],
@@ -393,6 +400,17 @@ class LiveRun:
             self._tell_sample(seen)
             for order in self.scaler.sample(self._now(), seen if decides else Sample()):
                 self._order(order)
+
+    def _waited_s(self) -> float | None:
+        """How long rows wait and are transformed by the nodes that there are, also those that are not done yet."""
+        came = [arrived for waiting in self._waiting for _, arrived in waiting]
+        if self._worked_on is not None:
+            came.append(self._worked_on)
+        now = time.monotonic()
+        found = [now - arrived for arrived in came if arrived >= self._dealt_at]
+        if self._measured.waited_s is not None:
+            found.append(self._measured.waited_s)
+        return max(found, default=None)
 
     def _tell_sample(self, seen: Sample) -> None:
         measured = self._measured
@@ -480,14 +498,18 @@ class LiveRun:
             with self._lock:
                 taken = [waiting.popleft() for waiting in self._waiting for _ in range(min(len(waiting), _MOST_PACKS))]
                 self._busy += len(taken)
-            if not taken:
+                self._worked_on = oldest = min((arrived for _, arrived in taken), default=None)
+            if oldest is None:
                 time.sleep(_TICK_S)
                 continue
             packs = [pack for pack, _ in taken]
-            oldest = min(arrived for _, arrived in taken)
             made = self._transformed(packs)
-            self._measured.transformation_s = time.monotonic() - oldest
+            seconds = time.monotonic() - oldest
             with self._lock:
+                self._measured.transformation_s = seconds
+                if oldest >= self._dealt_at:
+                    self._measured.waited_s = seconds
+                self._worked_on = None
                 self._buffered += made
                 self.taken_rows += sum(pack.rows for pack in packs)
                 self.transformed_rows += sum(pack.rows for pack in made)
@@ -499,13 +521,30 @@ class LiveRun:
         from pyarrow import parquet
 
         facts = self._facts([self.raw.path(pack) for pack in packs])
-        folder = self.buffer.new_folder(sum(pack.bytes for pack in packs))
-        writer = facts.write.option("compression", "none").option("maxRecordsPerFile", self.limits.live.pack_rows)
-        writer.parquet(str(folder))
-        counted = [(file, parquet.read_metadata(file).num_rows) for file in sorted(folder.glob("*.parquet"))]
-        made = [self.buffer.adopt(file, rows, 1) for file, rows in counted if rows]
-        shutil.rmtree(folder, ignore_errors=True)
+        taken = sum(pack.bytes for pack in packs)
+        # How large facts are is known when some were made: the first are written to disk.
+        folder = self.buffer.new_folder(int(taken * self._growth * MARGIN), on_disk=not self._growth)
+        try:
+            folder = self._save_somewhere(facts, folder)
+            counted = [(file, parquet.read_metadata(file).num_rows) for file in sorted(folder.glob("*.parquet"))]
+            made = [self.buffer.adopt(file, rows, 1) for file, rows in counted if rows]
+        finally:
+            self.buffer.remove_folder(folder)
+        self._growth = max(self._growth, 1.0, sum(pack.bytes for pack in made) / taken)
         return made
+
+    def _save_somewhere(self, facts: DataFrame, folder: Path) -> Path:
+        """Write facts; where the machine's memory turns out to be full, as others use it too, to disk."""
+        writer = facts.write.option("compression", "none").option("maxRecordsPerFile", self.limits.live.pack_rows)
+        try:
+            writer.parquet(str(folder))
+        except Exception as error:
+            if not self.buffer.is_in_memory(folder) or not is_full(error):
+                raise
+            self.buffer.remove_folder(folder)
+            folder = self.buffer.new_folder(on_disk=True)
+            writer.parquet(str(folder))
+        return folder
 
     # -- the switch and the load
 
@@ -675,6 +714,7 @@ class LiveRun:
             items = [item for waiting in self._waiting for item in waiting]
             self._waiting = [deque(items[node::nodes]) for node in range(nodes)]
             self._peaks = [0.0] * nodes
+            self._dealt_at, self._measured.waited_s = time.monotonic(), None
 
     def _changed(self, stage: Stage) -> None:
         """A stage has other nodes: queues are dealt anew; what was measured with the old ones says nothing of these."""

@@ -63,9 +63,11 @@ class Replay:
         folder = self._store.new_folder(piece.nbytes)
         folder.mkdir()
         file = folder / "rows.parquet"
-        _write(piece, file)
-        pack = self._store.adopt(file, piece.num_rows, 1)
-        folder.rmdir()
+        try:
+            _write(piece, file)
+            pack = self._store.adopt(file, piece.num_rows, 1)
+        finally:
+            self._store.remove_folder(folder)
         self.generated += piece.num_rows
         return pack
 

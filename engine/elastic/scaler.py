@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from engine.elastic.decision import Action, Decision, Stage
+from engine.elastic.decision import Action, Decision, Stage, keep
 from engine.elastic.stages import buffer, extraction, switch, transformation, warehouse
 from engine.model.elastic import Elastic, StageNodes
 
@@ -21,6 +21,7 @@ class Sample:
 
     extraction_s: Sequence[float] = ()
     queues_mb: Sequence[float] = ()
+    transformation_s: float | None = None
     memory_mb: Sequence[float] = ()
     disk_mb: Sequence[float] = ()
     switch_rows_s: Sequence[float] = ()
@@ -89,6 +90,7 @@ class Scaler:
     limits: Elastic
     followed: Set[Stage] = frozenset()  # whose nodes somebody else adds and removes, and not from this pool
     fixed: Mapping[Stage, str] = field(default_factory=dict)  # whose nodes nobody adds or removes, and why
+    hosted: Set[Stage] = frozenset()  # whose nodes are on the same machines: as many as the stage with most has
     stages: dict[Stage, StageState] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -113,6 +115,7 @@ class Scaler:
     def sample(self, now: float, sample: Sample) -> list[Order]:
         """What is to be done after a look at the stages."""
         orders = []
+        decisions = {stage: self._decide(stage, sample) for stage in self.stages}
         for stage, state in self.stages.items():
             if stage in self.followed and stage not in self.fixed:
                 continue
@@ -123,7 +126,7 @@ class Scaler:
                     # What is measured now is still of the old nodes.
                     state.low_since = None
                     continue
-                order = self._decided(stage, state, self._decide(stage, sample), now)
+                order = self._decided(stage, state, self._kept(stage, decisions), now)
             if order is not None:
                 orders.append(order)
         return orders
@@ -134,13 +137,25 @@ class Scaler:
             case Stage.EXTRACTION:
                 return extraction.decide(sample.extraction_s, limits.extraction)
             case Stage.TRANSFORMATION:
-                return transformation.decide(sample.queues_mb, limits.transformation)
+                every_s = limits.extraction.every_s
+                return transformation.decide(sample.queues_mb, limits.transformation, sample.transformation_s, every_s)
             case Stage.BUFFER:
                 return buffer.decide(sample.memory_mb, sample.disk_mb, limits.buffer)
             case Stage.SWITCH:
                 return switch.decide(sample.switch_rows_s, limits.switch)
             case Stage.WAREHOUSE:
                 return warehouse.decide(sample.load_s, sample.query_s, limits.warehouse)
+
+    def _kept(self, stage: Stage, decisions: Mapping[Stage, Decision]) -> Decision:
+        """A stage's decision; no scale-in where another stage needs the machine that would leave with its node."""
+        decision = decisions[stage]
+        if decision.action is not Action.IN or stage not in self.hosted:
+            return decision
+        for other in self.hosted - {stage}:
+            busy = decisions[other].tight or decisions[other].action is Action.OUT
+            if busy and self.stages[stage].nodes > self.stages[other].nodes:
+                return keep(f"the {other.value} is on the same machines: {decisions[other].reason}")
+        return decision
 
     def _again(self, stage: Stage, state: StageState) -> Order | None:
         """Another try to replace those that died, where the pool has a node for one."""
@@ -189,7 +204,8 @@ class Scaler:
     def _in(self, stage: Stage, state: StageState, decision: Decision, now: float) -> Order | None:
         if state.low_since is None:
             state.low_since = now
-        hold = max(self.limits.hold_s if decision.hold_s is None else decision.hold_s, self._turn_s(stage))
+        asked = self.limits.hold_s if decision.hold_s is None else decision.hold_s
+        hold = max(asked, self.limits.settle_s, self._turn_s(stage))
         if now - state.low_since < hold:
             return None
         state.low_since = None

@@ -62,6 +62,15 @@ def without(values: Numbers, leaves: Sequence[int], takes_over: Sequence[int]) -
     return np.delete(values, list(leaves))
 
 
+def _within(values: Numbers, most: float) -> Numbers:
+    """No value above the most there may be: what is too much for one goes to those that have room."""
+    over = float(np.maximum(values - most, 0.0).sum())
+    values = np.minimum(values, most)
+    room = most - values
+    free = float(room.sum())
+    return values + room * min(over / free, 1.0) if over and free else values
+
+
 class Extractors:
     """Every so many seconds each node takes what its sources gave since (elastic, section 5.3)."""
 
@@ -136,16 +145,19 @@ class Transformers:
         self.queues = np.zeros(number)
         self.peaks = np.zeros(number)  # since the last sample
         self.longest_s = 0.0  # that the rows which came last wait and are worked on
+        self.measured_s: float | None = None  # the same, of these nodes; none since they changed
+        self.held_back = False  # whether the buffers had too little room for the last step
 
     def step(self, seconds: float, rows: float, room: float) -> float:
         """The rows transformed in this step; no more than the buffers have room for."""
         if rows:
             self.queues += self._dealer.deal(rows, self.queues)
-            self.longest_s = float(self.queues.max()) / self._rate
+            self.longest_s = self.measured_s = float(self.queues.max()) / self._rate
         np.maximum(self.peaks, self.queues, out=self.peaks)
         done = np.minimum(self.queues, self._rate * seconds)
         total = float(done.sum())
-        if total > room:
+        self.held_back = total > room
+        if self.held_back:
             done *= room / total
             total = room
         self.queues -= done
@@ -154,21 +166,23 @@ class Transformers:
     def rest(self) -> None:
         """No rows come; once the queues are worked off, none waits."""
         if not self.queues.any():
-            self.longest_s = 0.0
+            self.longest_s = self.measured_s = 0.0
 
     def add(self, number: int) -> None:
         """More nodes with empty queues."""
         self.queues = np.concatenate([self.queues, np.zeros(number)])
         self.peaks = self.queues.copy()
+        self.measured_s = None
 
     def remove(self, leaves: Sequence[int], takes_over: Sequence[int]) -> None:
         """Nodes leave their queues to others."""
         self.queues = without(self.queues, leaves, takes_over)
         self.peaks = self.queues.copy()
+        self.measured_s = None
 
 
 class Buffers:
-    """Memory up to half, then disk until memory is empty (elastic, section 5.5)."""
+    """Memory up to half, then disk until memory is empty (elastic, section 5.5); full, rows wait in the queues."""
 
     def __init__(self, limits: Elastic) -> None:
         self._limits = limits.buffer
@@ -186,13 +200,14 @@ class Buffers:
         return float(np.maximum(self._limits.memory_mb - self.memory, 0.0).sum()) / self._row_mb
 
     def step(self, seconds: float, rows: float) -> None:
-        """Rows come in; buffers that are half full swap."""
-        self.memory += self._dealer.deal(rows * self._row_mb, self.memory)
+        """Rows come in, no more than there is room for; buffers that are half full swap while their disk has room."""
+        self.memory = _within(self.memory + self._dealer.deal(rows * self._row_mb, self.memory), self._limits.memory_mb)
         np.maximum(self.peaks, self.memory, out=self.peaks)
         # As the stage's own `swaps` says, for all nodes at once.
         full = self.memory > self._limits.memory_mb * self._limits.swap_share
         self.swapping = full | (self.swapping & (self.memory > 0))
-        moved = np.where(self.swapping, np.minimum(self.memory, self._swap * seconds), 0.0)
+        free = np.maximum(self._limits.disk_mb - self.disk, 0.0)
+        moved = np.where(self.swapping, np.minimum(np.minimum(self.memory, self._swap * seconds), free), 0.0)
         self.memory -= moved
         self.disk += moved
 
@@ -211,10 +226,11 @@ class Buffers:
         self.peaks = self.memory.copy()
 
     def remove(self, leaves: Sequence[int], takes_over: Sequence[int]) -> None:
-        """A buffer's data go to another's disk."""
-        disk = without(self.disk + self.memory, leaves, takes_over)
-        self.memory = np.delete(self.memory, list(leaves))
-        self.disk = disk - self.memory
+        """A buffer's data go to another's disk, as far as it has room."""
+        held = without(self.disk + self.memory, leaves, takes_over)
+        memory = np.delete(self.memory, list(leaves))
+        self.disk = np.minimum(held - memory, self._limits.disk_mb)
+        self.memory = held - self.disk
         self.swapping = np.delete(self.swapping, list(leaves))
         self.peaks = self.memory.copy()
 

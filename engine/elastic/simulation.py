@@ -10,7 +10,7 @@ from engine.control import VirtualPace
 from engine.elastic.decision import Stage
 from engine.elastic.rates import data_rate
 from engine.elastic.record import ElasticRecord
-from engine.elastic.simulator import Change, Point, Rebalancing, Simulated, Simulation
+from engine.elastic.simulator import Change, Full, Point, Rebalancing, Simulated, Simulation
 from engine.elastic.total import TotalTime
 from engine.events import EventLog, Rebalanced, Remark, ScalingDecided, StagesSampled
 from engine.model.elastic import Elastic
@@ -26,10 +26,17 @@ def launch_simulation(record: ElasticRecord) -> tuple[dict[str, Any], Simulated]
     with record:
         record.control.drive(record.control.pace, record.log.add, lambda: record.zero + pace.moment)
         total = TotalTime(record.limits.limit_s)
-        simulation = Simulation(record.limits, rate, lambda found: _log(record.log, record.zero, found, total), pace.to)
-        result = simulation.run()
+        limits = record.limits
+
+        def tell(found: Point | Change | Rebalancing | Full) -> None:
+            if isinstance(found, Full):
+                record.log.add(Remark(time=record.zero + found.at_s, message=found.told(limits.buffer)))
+            else:
+                _log(record.log, record.zero, found, total)
+
+        result = Simulation(limits, rate, tell, pace.to).run()
         record.seconds = rate.seconds
-        record.summary |= summary_of(record.limits, result)
+        record.summary |= summary_of(limits, result)
         record.summary["wall_seconds"] = round(time.perf_counter() - started, 3)
     return record.summary, result
 
@@ -120,6 +127,7 @@ def summary_of(limits: Elastic, result: Simulated) -> dict[str, Any]:
         "buffer": {
             "memory_max_mb": round(max(max(point.memory_mb) for point in points), 1),
             "disk_max_mb": round(max(max(point.disk_mb) for point in points), 1),
+            "full_s": round(result.full_s, 3),
         },
         "decisions": [
             {**asdict(change), "stage": change.stage.value, "rate_rows_s": round(change.rate_rows_s)}

@@ -12,7 +12,7 @@ from engine.elastic.decision import Stage
 from engine.elastic.rates import DataRate
 from engine.elastic.scaler import Order, Sample, Scaler, Start, Stop, Unreachable
 from engine.elastic.simulated_stages import Buffers, Extractors, Star, Transformers
-from engine.model.elastic import Elastic
+from engine.model.elastic import Buffer, Elastic
 
 _MB = 1e6
 _TICKS_A_SAMPLE = 8  # fine enough that a stage which is a little late does not miss the next instant
@@ -68,6 +68,21 @@ class Rebalancing:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Full:
+    """From a moment on the buffers have no room."""
+
+    at_s: float
+    nodes: int
+
+    def told(self, limits: Buffer) -> str:
+        """What a person reads."""
+        return (
+            f"the buffers are full, {self.nodes} with {limits.memory_mb:,g} MB of memory and {limits.disk_mb:,g} MB of "
+            "disk each: rows wait in the queues of the transformation"
+        )
+
+
 @dataclass
 class Simulated:
     """What a simulation found."""
@@ -79,6 +94,7 @@ class Simulated:
     generated_rows: float = 0.0
     loaded_rows: float = 0.0
     waiting_rows: float = 0.0  # between source and warehouse at the end
+    full_s: float = 0.0  # for how long the buffers had no room
     node_seconds: float = 0.0
     most_nodes: int = 0
 
@@ -92,7 +108,7 @@ class _Doing:
     rebalancing: Rebalancing | None = None
 
 
-Listener = Callable[[Point | Change | Rebalancing], None]
+Listener = Callable[[Point | Change | Rebalancing | Full], None]
 
 
 class Simulation:
@@ -118,6 +134,7 @@ class Simulation:
         self._buffers = Buffers(limits)
         self._star = Star(limits)
         self._doing: list[_Doing] = []
+        self._full = False  # rows wait for the buffers, and that was told
 
     def run(self) -> Simulated:
         """All of it. Rows are neither lost nor made: `rows()` adds up after every step."""
@@ -142,6 +159,7 @@ class Simulation:
         self.result.generated_rows += rows
         extracted = self._extraction.step(now, seconds, rows)
         done = self._transformation.step(seconds, extracted, self._buffers.room())
+        self._look_at_room(now)
         if self._extraction.idle:
             self._transformation.rest()
         self._buffers.step(seconds, done)
@@ -150,6 +168,16 @@ class Simulation:
         used = self.limits.pool - self.scaler.ready
         self.result.node_seconds += used * seconds
         self.result.most_nodes = max(self.result.most_nodes, used)
+
+    def _look_at_room(self, now: float) -> None:
+        """Tell once when rows begin to wait for the buffers; until nothing waits for transformation it is the same."""
+        if self._transformation.held_back:
+            self.result.full_s += self.tick_s
+            if not self._full:
+                self._tell(Full(now, self.scaler.stages[Stage.BUFFER].nodes))
+            self._full = True
+        elif not self._transformation.queues.any():
+            self._full = False
 
     def rows(self) -> float:
         """The rows that are anywhere in the system."""
@@ -164,7 +192,8 @@ class Simulation:
         seen = Sample(
             extraction_s=self._extraction.times.tolist(),
             queues_mb=queues.tolist(),
-            memory_mb=self._buffers.peaks.tolist(),
+            transformation_s=self._transformation.measured_s,
+            memory_mb=np.round(self._buffers.peaks, 6).tolist(),  # what is full is full
             disk_mb=self._buffers.disk.tolist(),
             switch_rows_s=[self._star.rate_rows_s / switches] * switches,
             load_s=self._star.load_s,
@@ -199,7 +228,7 @@ class Simulation:
         self.result.points.append(point)
         self._tell(point)
 
-    def _tell(self, what: Point | Change | Rebalancing) -> None:
+    def _tell(self, what: Point | Change | Rebalancing | Full) -> None:
         if self._listener is not None:
             self._listener(what)
 

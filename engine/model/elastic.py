@@ -76,10 +76,13 @@ class Extraction(Kept):
 
 
 class Transformation(Kept):
-    """The queue before each transformation node (elastic, figure 5)."""
+    """The queue before each transformation node (elastic, figure 5), and how long its rows may take (section 5.2)."""
 
     queue_mb: Amount = Field(100.0, description="The size of a node's queue, in MB.")
     limit_share: Share = Field(0.5, description="A queue filled above this share asks for another node.")
+    limit_s: Seconds | None = Field(
+        None, description="How long rows may wait in a queue and be transformed; none given: their share of limit_s."
+    )
     nodes: StageNodes = Field(default_factory=StageNodes, description="How many nodes it may have.")
     distribution: Policy = Field("round_robin", description="How extracted rows are dealt to the nodes.")
 
@@ -273,8 +276,8 @@ class Elastic(Kept):
     pool: int = Field(12, ge=1, description="All nodes there are: those at work and those that are ready.")
     limit_s: Seconds | None = Field(
         None,
-        description="How long extraction, transformation and load may take in all; those of extraction and load that "
-        "have no limit of their own share what the others leave.",
+        description="How long extraction, transformation and load may take in all; those that have no limit of their "
+        "own share what the others leave.",
     )
     sample_s: Seconds = Field(2.0, description="The stages are looked at every so many seconds.")
     settle_s: NotNegative = Field(6.0, description="After a change a stage is left alone for so long.")
@@ -299,29 +302,36 @@ class Elastic(Kept):
         return sum(stage.nodes.min for stage in stages)
 
     def completed(self) -> Elastic:
-        """With the limits of extraction and load that follow from that of all three.
+        """With the limits of extraction, transformation and load that follow from that of all three.
 
-        As in the paper's scenario (its section 5.2: 3 s in all, 1 s each), whoever has no limit gets an equal share;
-        the transformation's is for its queue, whose limit is a size.
+        As in the paper's scenario (its section 5.2: 3 s in all, 1 s each), whoever has no limit gets an equal share.
         """
         share = self._share_s
         if share is None:
             return self
-        extraction, warehouse = self.extraction, self.warehouse
+        extraction, transformation, warehouse = self.extraction, self.transformation, self.warehouse
         if extraction.limit_s is None:
             extraction = extraction.model_copy(update={"limit_s": min(share, extraction.every_s)})
+        if transformation.limit_s is None:
+            transformation = transformation.model_copy(update={"limit_s": share})
         if warehouse.load_limit_s is None:
             warehouse = warehouse.model_copy(update={"load_limit_s": min(share, warehouse.every_s)})
-        return self.model_copy(update={"extraction": extraction, "warehouse": warehouse})
+        completed = {"extraction": extraction, "transformation": transformation, "warehouse": warehouse}
+        return self.model_copy(update=completed)
+
+    @property
+    def _stated_s(self) -> list[float]:
+        """The time limits of single stages that a person wrote."""
+        parts = (self.extraction.limit_s, self.transformation.limit_s, self.warehouse.load_limit_s)
+        return [part for part in parts if part is not None]
 
     @property
     def _share_s(self) -> float | None:
         """What each stage without a time limit has of the limit of all; none where nothing follows from it."""
         if self.limit_s is None:
             return None
-        stated = [part for part in (self.extraction.limit_s, self.warehouse.load_limit_s) if part is not None]
-        left = self.limit_s - sum(stated)
-        return left / (3 - len(stated)) if left > 0 else None
+        left, without = self.limit_s - sum(self._stated_s), 3 - len(self._stated_s)
+        return left / without if left > 0 and without else None
 
     @model_validator(mode="after")
     def _possible(self) -> Elastic:
@@ -335,11 +345,11 @@ class Elastic(Kept):
                 f"scale-in after {self.hold_s:g} s (hold_s) would come before a change has settled, "
                 f"{self.settle_s:g} s (settle_s)"
             )
-        parts = (self.extraction.limit_s, self.warehouse.load_limit_s)
-        known = sum(part for part in parts if part is not None)
+        known = sum(self._stated_s)
         if self.limit_s is not None and known > self.limit_s:
             raise ValueError(
-                f"extraction and load may take {known:g} s together, but all stages {self.limit_s:g} s (limit_s)"
+                f"extraction, transformation and load may take {known:g} s together by their own limits, but all "
+                f"stages {self.limit_s:g} s (limit_s)"
             )
         share = self._share_s
         for name, stage, limit in (

@@ -252,19 +252,22 @@ class StandaloneCluster:
         assert self._folder is not None
         assert self._guard is not None
         where = ("--host", _HOST, "--properties-file", str(self._properties))
-        command = spark_command(self._environment, main_class, *where, *arguments)
-        self._class_path = command[command.index("-cp") + 1]
         log = self._folder / f"{name}.log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                command,
-                env=self._environment,
-                cwd=self._folder,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                process_group=self._guard.pid,
-            )
+        try:
+            command = spark_command(self._environment, main_class, *where, *arguments)
+            self._class_path = command[command.index("-cp") + 1]
+            with log.open("wb") as output:
+                process = subprocess.Popen(
+                    command,
+                    env=self._environment,
+                    cwd=self._folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    process_group=self._guard.pid,
+                )
+        except OSError as error:  # no memory or no process left, no space for its log
+            raise EnvironmentProblem(f"Spark's {name} could not be started: {error.strerror}") from error
         daemon = self._daemons[name] = _Daemon(name, process, log)
         return daemon
 

@@ -47,6 +47,7 @@ from engine.spark.journal import Journal
 from engine.spark.progress import Progress
 from engine.spark.session import SparkSettings, close_session, open_session
 from engine.spark.targets import Delivery, FileDelivery, delivery
+from engine.store.trust import untrusted
 
 POLL_SECONDS = 0.2
 CANCEL_SECONDS = 1.0  # so long the units and Spark's last word may take together, once a run is cancelled
@@ -206,9 +207,7 @@ class Run(ABC):
             secrets_missing = _missing_secrets(operator)
             problems += [(node, reason) for reason in secrets_missing]
             if operator.needs_trust and not self.settings.trusted:
-                problems.append(
-                    (node, f"`{operator.name}` runs code of the file's own; read it, then `papilio trust` the file")
-                )
+                problems.append((node, untrusted(operator)))
             if isinstance(operator, StreamTable):
                 problems.append((node, "a table of a streaming warehouse is kept by `papilio stream run`"))
             if isinstance(operator, Source | Target) and not secrets_missing:

@@ -101,7 +101,7 @@ class StarWarehouse:
     current: Manifest = field(default_factory=Manifest)
     _schemas: dict[str, StructType] = field(default_factory=dict)
     _readers: dict[int, int] = field(default_factory=dict)  # version → how many read it
-    _old: dict[str, int] = field(default_factory=dict)  # file → the last version that had it
+    _old: dict[str, int] = field(default_factory=dict)  # file, or copy of a dimension → the last version that had it
     _numbers: int = 0
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _writing: threading.RLock = field(default_factory=threading.RLock)
@@ -123,16 +123,34 @@ class StarWarehouse:
             self._commit(replace(self.current, facts=((),) * nodes))
 
     def put_dimension(self, name: str, rows: DataFrame) -> int:
-        """Write a dimension and copy it to every node. Returns its bytes on one node."""
+        """Write a dimension and copy it to every node, before anybody asks. Returns its bytes on one node."""
         self._schemas[name] = rows.schema
         with self._writing:
+            for earlier in self.folder.glob(f"node-*/{name}"):  # of another run in this folder
+                shutil.rmtree(earlier)
             first = self._dimension(0, name)
-            shutil.rmtree(first, ignore_errors=True)
             rows.coalesce(1).write.parquet(str(first))
             for node in range(1, self.current.nodes):
-                _copy(first, self._dimension(node, name))
-            self._commit(replace(self.current, dimensions=(*self.current.dimensions, name)))
+                self._replicate(name, node)
+            others = tuple(other for other in self.current.dimensions if other != name)
+            self._commit(replace(self.current, dimensions=(*others, name)))
         return _size(first)
+
+    def _replicate(self, name: str, node: int) -> int:
+        """Copy a dimension to a node. Returns the bytes that were copied.
+
+        One that left this node may still be there, for queries that began before: it is the same, and stays.
+        """
+        first, target = self._dimension(0, name), self._dimension(node, name)
+        with self._lock:
+            self._old.pop(str(target), None)
+            if target.is_dir():
+                return 0
+        new = target.with_name(f".new-{name}")
+        shutil.rmtree(new, ignore_errors=True)
+        shutil.copytree(first, new)
+        os.rename(new, target)  # it is there whole, or not at all
+        return _size(target)
 
     def load(self, packs: Sequence[Path], rows: int) -> Manifest:
         """Distribute packs of facts over the nodes. They are all there afterwards, or none of them."""
@@ -197,9 +215,8 @@ class StarWarehouse:
         activate(self.spark)
         begun = time.monotonic()
         with self.pinned() as before:
-            for node in range(before.nodes, nodes):  # replicate the dimensions to the new nodes
-                for name in before.dimensions:
-                    _copy(self._dimension(0, name), self._dimension(node, name))
+            new = range(before.nodes, nodes)
+            copied = sum(self._replicate(name, node) for node in new for name in before.dimensions)
             moved = self._distribute(sorted(before.files), nodes, before.rows)
             with self._writing:
                 since = [file for part in self.current.facts for file in part if file.path not in before.files]
@@ -210,8 +227,6 @@ class StarWarehouse:
                 if manifest.rows != total:
                     raise RunFailed(f"rebalancing found {manifest.rows:,} facts where there are {total:,}")
                 manifest = self._commit(manifest)
-        dimensions = sum(_size(self._dimension(0, name)) for name in manifest.dimensions)
-        copied = dimensions * max(nodes - before.nodes, 0)
         return Moved(
             before.nodes, nodes, manifest.rows, manifest.bytes + copied, time.monotonic() - begun, manifest.version
         )
@@ -269,6 +284,9 @@ class StarWarehouse:
             os.replace(new, self.folder / MANIFEST)
             for path in self.current.files - manifest.files:
                 self._old[path] = self.current.version
+            for node in range(manifest.nodes, self.current.nodes):
+                for name in self.current.dimensions:
+                    self._old[str(self._dimension(node, name))] = self.current.version
             self.current = manifest
             self._remove_old()
         return manifest
@@ -277,15 +295,13 @@ class StarWarehouse:
         oldest = min(self._readers, default=self.current.version)
         for path in [path for path, last in self._old.items() if last < oldest]:
             del self._old[path]
-            Path(path).unlink(missing_ok=True)
+            if os.path.isdir(path):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                Path(path).unlink(missing_ok=True)
 
     def _dimension(self, node: int, name: str) -> Path:
         return self.folder / f"node-{node:03d}" / name
-
-
-def _copy(source: Path, target: Path) -> None:
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(source, target)
 
 
 def _size(folder: Path) -> int:

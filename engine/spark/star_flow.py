@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from engine.errors import BadInput
 from engine.model.binding import Bound
 from engine.model.operator import BuildInputs, Built, Target, port_frame
+from engine.partition.batches import closure
 from engine.spark.compile import NodeBuilder
 from engine.spark.tools import SparkTools, local_files, size_of
 
@@ -48,8 +49,8 @@ class StarFlow:
         self._builder = NodeBuilder(bound, self._spark, bound.place())
         self._kept: list[DataFrame] = []
         self._check()
-        self._after = self._closure(source, forward=True)
-        self._before = self._closure(facts, forward=False)
+        self._after = closure(bound, source, forward=True)
+        self._before = closure(bound, facts, forward=False)
         if facts not in self._after:
             raise BadInput(f"{self._file}: no rows of `{source}` reach `{facts}`")
 
@@ -59,16 +60,6 @@ class StarFlow:
                 raise BadInput(f"{self._file}: `elastic.{what}`: there is no node `{name}`")
         if not isinstance(self.bound.operators[self._facts], Target):
             raise BadInput(f"{self._file}: `elastic.live.facts`: `{self._facts}` is no target")
-
-    def _closure(self, node: str, forward: bool) -> set[str]:
-        found, waiting = {node}, [node]
-        while waiting:
-            at = waiting.pop()
-            next_ = self.bound.consumers(at) if forward else self.bound.producers(at)
-            more = {other for other, _ in next_} - found
-            found |= more
-            waiting += more
-        return found
 
     @cached_property
     def _references(self) -> dict[str, Built]:
@@ -201,7 +192,7 @@ class StarFlow:
         for target, operator in self.bound.operators.items():
             if not isinstance(operator, Target) or target == self._facts:
                 continue
-            needed = self._closure(target, forward=False)
+            needed = closure(self.bound, target, forward=False)
             if self._source in needed:
                 raise BadInput(f"{self._file}: the dimension `{target}` depends on `{self._source}`")
             built: dict[str, Built] = {}

@@ -6,9 +6,10 @@ import hashlib
 import json
 from pathlib import Path
 
-from engine.errors import EnvironmentProblem
+from engine.errors import BadInput, EnvironmentProblem
 from engine.model.binding import Bound
 from engine.model.file import write_text
+from engine.model.operator import Operator
 from engine.store.home import papilio_home
 
 
@@ -28,6 +29,24 @@ def is_trusted(bound: Bound) -> bool:
     """Whether the code in this workflow may run: there is none, or the person has read and trusted it."""
     wanted = code_hash(bound)
     return wanted is None or (bound.file is not None and _read().get(str(bound.file.resolve())) == wanted)
+
+
+def untrusted(operator: Operator) -> str:
+    """Why an operator that runs code may not run, and what to do about it."""
+    return f"`{operator.name}` runs code of the file's own; read it, then `papilio trust` the file"
+
+
+def refuse_untrusted(bound: Bound, trusted: bool = False) -> None:
+    """Refuse a workflow with code of its own that nobody trusts. `trusted`: the person does, this time."""
+    if trusted or is_trusted(bound):
+        return
+    file = bound.file or bound.name
+    problems = [
+        f"{file}: node `{node}`: {untrusted(operator)}"
+        for node, operator in bound.operators.items()
+        if operator.needs_trust
+    ]
+    raise BadInput("\n".join(problems))
 
 
 def trust(bound: Bound, trusted: bool = True) -> None:

@@ -58,6 +58,29 @@ def test_transformation(queues, action, reason):
 
 
 @pytest.mark.parametrize(
+    ("queues", "limit_s", "seconds", "action", "reason", "tight"),
+    [
+        # Section 5.2: the transformation may take 1 s as well, whatever its queues hold.
+        ([1, 1], 1, 1.01, OUT, "rows took 1.010 s to be transformed, more than their limit of 1 s", False),
+        ([60, 1], 1, 0.1, OUT, "a queue holds 60.0 MB", False),
+        ([1, 1], 1, 0.5, KEEP, "not less than half of 1 s", True),
+        ([1, 1], 1, 0.49, IN, "two queues hold", False),
+        ([1, 1], 5, 1.6, KEEP, "not less than half of 3 s", True),  # one node would not be done when the next come
+        ([1, 1], None, 1.5, KEEP, "not less than half of 3 s", True),
+        ([1, 1], None, 9, KEEP, "not less than half of 3 s", True),  # no limit, no other node
+        ([1, 1], None, 1.4, IN, "two queues hold", False),
+        ([1, 1], 1, None, IN, "two queues hold", False),
+        ([25], None, 0.1, KEEP, "within 50 MB", True),
+        ([24], None, 0.1, KEEP, "within 50 MB", False),
+    ],
+)
+def test_transformation_within_its_time(queues, limit_s, seconds, action, reason, tight):
+    decision = transformation.decide(queues, Transformation(queue_mb=100, limit_s=limit_s), seconds, every_s=3)
+    assert (decision.action, decision.tight) == (action, tight)
+    assert reason in decision.reason
+
+
+@pytest.mark.parametrize(
     ("memory", "disk", "more", "action", "reason"),
     [
         ([100, 20], [0, 0], {}, OUT, "memory is full"),
@@ -66,8 +89,9 @@ def test_transformation(queues, action, reason):
         ([50, 20], [0, 0], {}, KEEP, "50 of 100 MB in memory"),
         # Scale-in is by request, and only where the data of one fit into another.
         ([40, 20], [100, 100], {"scale_in": True}, IN, "fit into another, which holds 140 MB"),
-        ([40, 20], [445, 445], {"scale_in": True}, KEEP, "in memory"),  # 950 MB: just what one may hold
-        ([40, 20], [445, 444], {"scale_in": True}, IN, "fit into another"),
+        ([40, 20], [450, 430], {"scale_in": True}, IN, "fit into another"),  # 900 MB: just what one disk may hold
+        ([40, 20], [450, 431], {"scale_in": True}, KEEP, "in memory"),
+        ([60, 50], [10, 10], {"scale_in": True}, KEEP, "in memory"),  # what comes would fill the memory of one
         ([40], [0], {"scale_in": True}, KEEP, "in memory"),
         ([], [], {}, KEEP, "no buffer yet"),
     ],
@@ -165,3 +189,15 @@ def test_who_leaves_and_who_takes_over_keep_within_the_limit_together(values):
             assert len(set(decision.leaves) | set(decision.takes_over)) == 2 * len(decision.leaves) > 0
             for leaves, takes_over in zip(decision.leaves, decision.takes_over, strict=True):
                 assert values[leaves] + values[takes_over] <= limit
+
+
+@given(st.lists(st.tuples(st.floats(0, 99), st.floats(0, 900)), min_size=2, max_size=6))
+def test_a_buffer_that_leaves_never_fills_the_one_that_takes_over(held):
+    limits = Buffer(memory_mb=100, disk_mb=1000, scale_in=True)
+    memory, disk = [one for one, _ in held], [other for _, other in held]
+    decision = buffer.decide(memory, disk, limits)
+    if decision.action is IN:
+        (leaves,), (takes_over,) = decision.leaves, decision.takes_over
+        after = [*disk]
+        after[takes_over] += disk[leaves] + memory[leaves]
+        assert buffer.decide([sum(memory) / (len(held) - 1)], [after[takes_over]], limits).action is not OUT

@@ -61,6 +61,7 @@ def test_limits_are_part_of_what_a_workflow_does(tmp_path):
         ({"pool": 4}, "elastic", "the stages need 5 nodes at least (the sum of their nodes.min), and the pool has 4"),
         ({"hold_s": 5, "settle_s": 6}, "elastic", "would come before a change has settled"),
         ({"limit_s": 2, "extraction": {"limit_s": 1.5}, "warehouse": {"load_limit_s": 1}}, "elastic", "2.5 s together"),
+        ({"limit_s": 2, "transformation": {"limit_s": 3}}, "elastic", "may take 3 s together by their own limits"),
         ({"limit_s": 3, "extraction": {"margin_s": 0.5}}, "elastic", "of 3 s for all stages (limit_s) the extraction has 1 s"),
         ({"transformation": {"distribution": "copy"}}, "elastic.transformation.distribution", "each row as often"),
         ({"extraction": {"distribution": "copy"}}, "elastic.extraction.distribution", "it is dimensions that are copied"),
@@ -98,7 +99,10 @@ def test_whoever_has_no_time_limit_shares_what_the_others_leave_of_that_of_all()
     assert (made.extraction.limit_s, made.warehouse.load_limit_s) == (0.5, 2)
     made = limits(limit_s=60).completed()
     assert (made.extraction.limit_s, made.warehouse.load_limit_s) == (2, 2)  # no longer than until the next begins
-    stated = limits(limit_s=3, extraction={"limit_s": 1}, warehouse={"load_limit_s": 1})
+    assert limits(limit_s=3).completed().transformation.limit_s == 1
+    assert limits(limit_s=6, transformation={"limit_s": 4}).completed().extraction.limit_s == 1
+    assert limits(transformation={"limit_s": 4}).completed().extraction.limit_s is None
+    stated = limits(limit_s=4, extraction={"limit_s": 1}, transformation={"limit_s": 1}, warehouse={"load_limit_s": 1})
     assert stated.completed() == stated
     assert limits().completed() == limits()
     assert limits(limit_s=2, extraction={"limit_s": 2}).completed().warehouse.load_limit_s is None  # nothing is left
@@ -141,7 +145,7 @@ def test_from_the_run_bar_rows_that_are_not_there_are_made_before_they_are_repla
     file = tmp_path / "w.butterfly.yaml"
     file.write_text(yaml.safe_dump(document))
     told: list[str] = []
-    monkeypatch.setattr(launch, "launch_live", lambda bound, record, confs, prepare: prepare(told.append))
+    monkeypatch.setattr(launch, "launch_live", lambda bound, record, prepare, **more: prepare(told.append))
     RunRequest(policy="elastic").start(Given(file).open())
     assert (tmp_path / "data" / "lineitem.parquet").exists()
     assert told == [f"generating TPC-H at scale 0.001 in {tmp_path / 'data'}"]

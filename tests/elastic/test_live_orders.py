@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from engine.elastic import live as live_module
-from engine.elastic.actuators import Actuator, NotOurs, Resized
+from engine.elastic.actuators import Actuator, NotOurs, OwnWorkers, Resized
 from engine.elastic.decision import Stage
 from engine.elastic.live import LiveRun, pack_budgets
 from engine.elastic.rates import DataRate
+from engine.elastic.replay import Replay
 from engine.elastic.scaler import Start, Stop
 from engine.errors import RunFailed
 from engine.events import Event, NodeChanged, Rebalanced, Remark, ScalingDecided, StagesSampled
 from engine.model.elastic import Elastic
 from engine.schedule.queues import Pack
+from engine.spark import cluster as cluster_module
+from engine.spark import packs as packs_module
 from engine.spark.cluster import StandaloneCluster
+from engine.spark.packs import PackStore
 from engine.spark.star import Moved
 
 RATE = {"kind": "ramp", "from_rows_s": 1, "to_rows_s": 1, "seconds": 1}
@@ -308,6 +317,51 @@ def test_a_query_that_began_before_the_nodes_changed_is_no_measure_of_these():
     assert len(run._measured.queries) == 1
 
 
+def test_rows_that_wait_longer_than_the_transformation_may_take_ask_for_a_worker():
+    run = made(transformation={"limit_s": 5, "queue_mb": 1000})
+    run._waiting[0].append((Pack(1, 10, "a"), time.monotonic() - 4))
+    run._sample()
+    assert run.record.log.of(ScalingDecided) == []  # type: ignore[attr-defined]
+    run._waiting[0].append((Pack(1, 10, "b"), time.monotonic() - 6))
+    run._sample()
+    carried_out(run)
+    (told,) = run.record.log.of(ScalingDecided)  # type: ignore[attr-defined]
+    assert (told.stage, told.action) == ("transformation", "scale out")
+    assert "s to be transformed, more than their limit of 5 s" in told.reason
+    assert run.actuator.names == ["worker-1", "worker-2"]  # type: ignore[attr-defined]
+    # What came before the Worker says nothing of the two.
+    assert run._waited_s() is None
+    run._waiting[1].append((Pack(1, 10, "c"), time.monotonic()))
+    assert (run._waited_s() or 9) < 1
+
+
+def test_what_is_transformed_is_measured_from_when_it_came_and_by_the_nodes_that_it_came_to():
+    run = made()
+    seen: list[float | None] = []
+
+    def transformed(packs: list[Pack]) -> list[Pack]:
+        seen.append(run._waited_s())
+        if packs[0].name == "b":
+            run._changed(T)
+        return []
+
+    run._transformed = transformed  # type: ignore[method-assign]
+    run.raw = Buffered()  # type: ignore[assignment]
+    thread = threading.Thread(target=run._transform, daemon=True)
+    thread.start()
+    for name, wanted in (("a", True), ("b", False)):
+        with run._lock:
+            run._waiting[0].append((Pack(1, 10, name), time.monotonic() - 3))
+            run._dealt_at = 0.0
+        while len(seen) < (1 if name == "a" else 2) or run._busy:
+            time.sleep(0.01)
+        assert run._measured.transformation_s >= 3
+        assert ((run._measured.waited_s or 0) >= 3) is wanted
+    run._stop.set()
+    thread.join()
+    assert min(seconds or 0 for seconds in seen) >= 3  # also while it was being worked on
+
+
 def test_when_no_rows_come_any_more_a_load_takes_no_time():
     run = made()
     run._measured.load_s, run._measured.loaded_s, run._measured.switch_rows_s = 3.0, 3.0, 1000.0
@@ -336,6 +390,88 @@ def test_packs_lie_in_memory_only_where_every_executor_can_read_them():
         assert pack_budgets(master, 5) == (None, 5_000_000)
     for master in ("spark://host:7077", "k8s://https://host:6443", "yarn"):
         assert pack_budgets(master, 5) == (0, 0)
+
+
+class Written:
+    """Facts of so many bytes a file, as Spark would write them."""
+
+    def __init__(self, sizes: list[int], seen: Callable[[Path], None]) -> None:
+        self.sizes, self.seen = sizes, seen
+        self.write = self
+
+    def option(self, *given: Any) -> Written:
+        return self
+
+    def parquet(self, folder: str) -> None:
+        Path(folder).mkdir(parents=True)
+        for number, size in enumerate(self.sizes):
+            noise = pa.array([os.urandom(size)], pa.binary())
+            plain: dict[str, Any] = {"use_dictionary": False, "write_statistics": False, "store_schema": False}
+            pq.write_table(pa.table({"a": noise}), f"{folder}/{number}.parquet", **plain)
+        self.seen(Path(folder))
+
+
+@pytest.fixture
+def buffered(tmp_path, monkeypatch):
+    """A run whose buffer has so many bytes of memory, and the bytes that were in memory at most."""
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    monkeypatch.setattr(packs_module, "MEMORY_FOLDER", memory)
+    most = [0]
+
+    def seen(_: Path) -> None:
+        most[0] = max(most[0], sum(file.stat().st_size for file in memory.rglob("*.parquet")))
+
+    def start(budget: int) -> LiveRun:
+        run = made()
+        run.raw = Buffered()  # type: ignore[assignment]
+        run.buffer = PackStore("b", tmp_path / "disk", budget)
+        return run
+
+    return SimpleNamespace(start=start, seen=seen, most=most, memory=memory)
+
+
+def test_the_buffer_takes_no_more_memory_than_was_asked_for_also_while_facts_are_written(buffered):
+    """Facts that are three times as large as the rows that they are made of; nobody could know."""
+    run = buffered.start(20_000)
+    run._facts = lambda files: Written([1500, 1500], buffered.seen)  # type: ignore[assignment, return-value]
+    held: list[Pack] = []
+    for number in range(20):
+        held += run._transformed([Pack(1, 1000, "r")])
+        assert run.buffer.used_bytes == run.buffer.memory_bytes <= 20_000, "nothing is kept that is not taken"
+        buffered.seen(buffered.memory)
+        if number == 12:
+            run.buffer.release(held)
+            held = []
+            assert run.buffer.memory_bytes == 0
+    assert 10_000 < buffered.most[0] <= 20_000
+    # Above half of it to disk, until it is empty; then into memory again.
+    assert run.buffer.max_memory_bytes > 10_000
+    assert run.buffer.max_disk_bytes > 20_000
+    assert run.buffer.memory_bytes > 10_000
+
+
+def test_facts_for_which_the_machine_has_no_memory_are_written_to_disk(buffered):
+    run = buffered.start(100_000)
+    run._growth = 1.0
+
+    def full(folder: Path) -> None:
+        if run.buffer.is_in_memory(folder):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    run._facts = lambda files: Written([500], full)  # type: ignore[assignment, return-value]
+    (pack,) = run._transformed([Pack(1, 1000, "r")])
+    assert run.buffer.path(pack).is_relative_to(run.buffer.disk)
+    assert run.buffer.used_bytes == 0
+    assert list(buffered.memory.rglob("*.parquet")) == []
+
+
+def test_rows_that_are_replayed_keep_no_more_memory_than_they_take(buffered, tmp_path):
+    store = PackStore("raw", tmp_path / "raw", 1_000_000)
+    pq.write_table(pa.table({"a": list(range(1000)), "b": ["text"] * 1000}), tmp_path / "lines.parquet")
+    replay = Replay(tmp_path / "lines.parquet", store, 100)
+    packs = [pack for pack, _ in replay.take(1000)]
+    assert store.used_bytes == store.memory_bytes == sum(pack.bytes for pack in packs)
 
 
 # ---------------------------------------------------------------- the end
@@ -415,6 +551,39 @@ def test_a_run_that_fails_drops_what_is_under_way():
     run = made()
     run._end([], loaded=False)
     assert run.spark.sparkContext.told == ["all"]
+
+
+@pytest.mark.parametrize("launched", [True, False], ids=["the Worker", "what knows its command"])
+def test_a_worker_for_which_there_is_no_process_is_told_and_the_run_goes_on(launched, tmp_path, monkeypatch):
+    cluster = StandaloneCluster(0)
+    cluster._folder, cluster._properties = tmp_path, tmp_path / "daemon.properties"
+    cluster._environment = {"JAVA_HOME": str(tmp_path)}
+    cluster._guard = SimpleNamespace(pid=1)  # type: ignore[assignment]
+    if launched:
+        monkeypatch.setattr(cluster_module, "spark_command", lambda *words: ["java", "-cp", "classes", *words[1:]])
+    monkeypatch.setattr(cluster, "workers", lambda: [SimpleNamespace(id="worker-0")])
+    asked: list[str] = []
+
+    def no_process(*given: Any, **more: Any) -> Any:
+        asked.append("process")
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(cluster_module.subprocess, "Popen", no_process)
+    run = made(OwnWorkers(cluster), transformation={"queue_mb": 1}, settle_s=0.01)
+    monkeypatch.setattr(cluster, "forget_dead", list)
+    run._peaks = [9.0]
+    run._sample()
+    carried_out(run)
+    (failed,) = run.record.log.of(NodeChanged)  # type: ignore[attr-defined]
+    assert (failed.change, failed.nodes) == ("failed", 1)
+    assert failed.reason == "Spark's worker-1 could not be started: Resource temporarily unavailable"
+    assert cluster._daemons == {}
+    time.sleep(0.02)
+    run._peaks = [9.0]
+    run._sample()  # another try
+    carried_out(run)
+    assert asked == ["process", "process"]
+    run.scaler.check()
 
 
 def test_a_worker_that_ends_as_soon_as_it_is_registered_is_a_worker_that_does_not_start(tmp_path, monkeypatch):

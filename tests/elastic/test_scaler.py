@@ -87,6 +87,39 @@ def test_a_switch_leaves_after_the_rate_was_low_for_a_time_of_its_own():
     assert order.reason == "89 rows/s pass two switches together, less than the limit minus Z (90), for 50 s"
 
 
+def test_a_condition_holds_at_least_until_a_change_has_settled():
+    scaler = Scaler(limits(switch={"limit_rows_s": 100, "hold_s": 1}))
+    scaler.sample(0, Sample(switch_rows_s=[101]))
+    scaler.started(Stage.SWITCH, 0)
+    low = Sample(switch_rows_s=[10, 10])
+    assert [scaler.sample(now, low) for now in (10, 12, 19)] == [[], [], []]
+    assert isinstance(scaler.sample(20, low)[0], Stop)
+
+
+def test_rows_that_take_too_long_ask_for_a_node_also_where_the_queue_is_short():
+    scaler = Scaler(limits(transformation={"limit_s": 4}))
+    (order,) = scaler.sample(0, Sample(queues_mb=[1], transformation_s=4.5))
+    assert order.reason == "rows took 4.500 s to be transformed, more than their limit of 4 s"
+    scaler.started(TRANSFORMATION, 1)
+    for now in range(11, 100, 10):  # one node would need four seconds again, and more with any noise
+        assert scaler.sample(now, Sample(queues_mb=[1, 1], transformation_s=2)) == []
+
+
+def test_a_machine_stays_that_another_stage_on_it_needs():
+    hosted = frozenset({TRANSFORMATION, Stage.WAREHOUSE})
+    scaler = Scaler(limits(warehouse={"every_s": 9, "load_limit_s": 5}), hosted=hosted)
+    now = grown(scaler)
+    busy = Sample(queues_mb=[1, 1], load_s=3)  # with one machine it would be six
+    assert [scaler.sample(now + later, busy) for later in range(0, 100, 10)] == [[]] * 10
+    calm = Sample(queues_mb=[1, 1], load_s=2)
+    assert scaler.sample(now + 100, calm) == []
+    assert isinstance(scaler.sample(now + 130, calm)[0], Stop)
+    alone = Scaler(limits(warehouse={"every_s": 9, "load_limit_s": 5}))  # on machines of their own
+    now = grown(alone)
+    alone.sample(now, busy)
+    assert isinstance(alone.sample(now + 30, busy)[0], Stop)
+
+
 def test_a_stage_keeps_its_least_nodes():
     scaler = Scaler(limits(transformation={"nodes": {"min": 2}}))
     assert [scaler.sample(now, IDLE) for now in range(0, 200, 10)] == [[]] * 20
@@ -290,6 +323,36 @@ def test_under_a_steady_load_the_scaler_comes_to_rest(load, share, seconds):
     assert load / count <= 50
     if share == 0:
         assert {change for _, change in cluster.changes} <= {1}
+
+
+@settings(max_examples=60)
+@given(
+    load=st.floats(0, 200), seconds=st.floats(0, 30), loading=st.floats(0, 30), share=st.sampled_from([0.0, 0.5, 1.0])
+)
+def test_under_a_steady_load_stages_on_the_same_machines_come_to_rest(load, seconds, loading, share):
+    """The nodes of two stages share machines, and their times fall with the machines."""
+    limited = limits(
+        pool=40, step_share=share, extraction={"every_s": 5}, transformation={"limit_s": 4},
+        warehouse={"every_s": 9, "load_limit_s": 5},
+    )  # fmt: skip
+    scaler = Scaler(limited, hosted=frozenset({TRANSFORMATION, Stage.WAREHOUSE}))
+    changes: list[tuple[Stage, type]] = []
+    for number in range(600):
+        nodes = scaler.nodes()
+        machines = max(nodes["transformation"], nodes["warehouse"])
+        queues = [load / nodes["transformation"]] * nodes["transformation"]
+        sample = Sample(queues_mb=queues, transformation_s=seconds / machines, load_s=loading / machines)
+        for order in scaler.sample(number * 5.0, sample):
+            if isinstance(order, Start):
+                scaler.started(order.stage, number * 5.0, order.number)
+            elif isinstance(order, Stop):
+                scaler.stopped(order.stage, number * 5.0)
+            if not isinstance(order, Unreachable):
+                changes.append((order.stage, type(order)))
+                assert number < 500, changes
+    for stage in (TRANSFORMATION, Stage.WAREHOUSE):
+        kinds = [kind for changed, kind in changes if changed is stage]
+        assert share or kinds == sorted(kinds, key=lambda kind: kind is Stop), "out after in: it flaps"
 
 
 @pytest.mark.parametrize("nodes", [{"min": 3, "max": 2}])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from engine.elastic.decision import Stage
 from engine.elastic.rates import data_rate
 from engine.elastic.simulated_stages import Dealer, _levelled, without
-from engine.elastic.simulator import Simulation, simulate
+from engine.elastic.simulator import Full, Simulation, simulate
 from engine.elastic.stages import buffer
 from engine.errors import RunCancelled
 from engine.events import LimitsSet, LogReader, Remark, RunFinished, ScalingDecided, StagesSampled
@@ -58,6 +58,8 @@ def test_whatever_happens_every_row_is_somewhere(rates, policies, pool, buffers)
         now = tick * made.tick_s
         made.step(now)
         assert made.rows() == pytest.approx(made.result.generated_rows, rel=1e-9, abs=1e-3)
+        assert made._buffers.memory.max() <= 40 + 1e-6
+        assert made._buffers.disk.max() <= 500 + 1e-6
         if tick % 8 == 0:
             made.sample(now)
             made.scaler.check()
@@ -94,6 +96,46 @@ def test_a_rate_that_is_over_before_the_first_look_is_simulated_too(tmp_path):
     rate = {"kind": "steps", "steps": [{"at_s": 0, "rows_s": 1000}], "seconds": 0.01}
     summary = answer(papilio_here("scale", "simulate", written(tmp_path, rate=rate), "--json", home=tmp_path))
     assert summary["nodes"]["warehouse"]["last"] == 1
+
+
+def test_the_disk_of_a_buffer_ends_and_rows_wait_before_it():
+    """Nothing is loaded; what comes fills memory and disk, and then the queues."""
+    told: list[Full] = []
+    limits = Elastic.model_validate(
+        SCENARIO
+        | {
+            "pool": 5,
+            "rate": FLAT,
+            "buffer": {"memory_mb": 100, "disk_mb": 200},
+            "warehouse": {"every_s": 1000},
+        }
+    )
+    made = Simulation(
+        limits, data_rate(limits.rate, Path()), lambda found: told.append(found) if isinstance(found, Full) else None
+    )
+    made._star._next = 1000.0
+    result = made.run()
+    last = result.points[-1]
+    assert (last.memory_mb, last.disk_mb) == (pytest.approx((100,)), pytest.approx((200,)))
+    assert last.queue_mb > 50
+    assert made.rows() == pytest.approx(result.generated_rows)
+    assert len(told) == 1
+    assert "200 MB of disk each: rows wait in the queues of the transformation" in told[0].told(limits.buffer)
+    assert result.full_s == pytest.approx(60 - told[0].at_s, abs=0.5)
+    (buffers,) = scaled(result, "unreachable", Stage.BUFFER)
+    assert "a buffer's" in buffers.reason
+
+
+def test_full_buffers_are_told_to_a_person_and_in_the_log(tmp_path):
+    more = {"buffer": {"memory_mb": 30, "disk_mb": 1, "nodes": {"max": 1}}, "rate": stairs([400_000], 60)}
+    file = written(tmp_path, **more)
+    done = papilio_here("scale", "simulate", file, "--run-dir", tmp_path / "run", home=tmp_path)
+    assert "! the buffers were full for" in done.stdout
+    told = [event.message for event in LogReader(tmp_path / "run" / "events.jsonl") if isinstance(event, Remark)]
+    assert any("the buffers are full, 1 with 30 MB of memory and 1 MB of disk each" in text for text in told)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["buffer"]["full_s"] > 1
+    assert summary["buffer"]["disk_max_mb"] <= 1
 
 
 def test_rows_are_loaded_some_seconds_after_they_came():
@@ -152,7 +194,7 @@ def test_what_a_leaving_node_had_is_its_heir_s():
     assert without(np.array([1.0, 2.0, 3.0]), (0,), (2,)).tolist() == [2, 4]
 
 
-@given(st.lists(st.tuples(st.floats(0, 120), st.booleans()), min_size=1, max_size=10))
+@given(st.lists(st.tuples(st.floats(0, 100), st.booleans()), min_size=1, max_size=10))
 def test_the_simulated_buffers_swap_as_the_stage_says(states):
     made = simulation(rate=FLAT, buffer={"memory_mb": 100}, capacity={"swap_mb_s": 1})
     buffers = made._buffers

@@ -160,3 +160,41 @@ def test_what_is_loaded_while_facts_move_is_there_afterwards(star, ssb, tmp_path
         assert all(Path(path).exists() for path in seen.files)  # a reader of the old distribution keeps its files
     assert star.current.rows == given[0][1] + given[1][1] == star.frame(star.current).count()
     assert not any(Path(path).exists() for path in seen.files)
+
+
+def test_the_dimensions_of_a_node_that_left_stay_as_long_as_a_query_that_began_before(star):
+    def copies(node: int) -> dict[str, int]:
+        """Every file of a node's dimensions, and which it is."""
+        home = star.folder / f"node-{node:03d}"
+        found = {name: sorted(home.glob(f"{name}/*.parquet")) for name in star.current.dimensions}
+        return {name: file.stat().st_ino for name, files in found.items() for file in files}
+
+    star.rebalance(3)
+    there = copies(2)
+    assert list(there) == ["customer", "supplier", "part", "date"]
+    with star.pinned():
+        star.rebalance(1)
+        assert copies(2) == there
+        again = star.rebalance(3)  # they are taken over as they are
+        assert copies(2) == there
+        assert again.bytes == star.current.bytes
+        star.rebalance(2)
+        assert copies(2) == there
+    assert copies(2) == {}
+    assert len(copies(1)) == 4, "of a node that is there"
+    star.rebalance(1)
+    assert copies(1) == {}
+    assert star.rebalance(2).bytes > star.current.bytes
+    assert len(copies(1)) == 4
+    assert list(star.folder.glob("node-*/.new-*")) == []
+
+
+def test_dimensions_of_another_run_in_the_folder_are_not_taken_for_new_ones(star, spark, ssb):
+    star.rebalance(3)
+    again = StarWarehouse(spark, star.folder, "lineorder", "lo_orderkey")
+    again.set_up(1, spark.read.parquet(str(ssb / "lineorder.parquet")).schema)
+    again.put_dimension("date", spark.read.parquet(str(ssb / "date.parquet")).limit(1))
+    assert again.current.dimensions.count("date") == 1
+    again.rebalance(2)
+    for node in range(2):
+        assert spark.read.parquet(str(star.folder / f"node-{node:03d}" / "date")).count() == 1

@@ -30,9 +30,9 @@ def decide(memory_mb: Sequence[float], disk_mb: Sequence[float], limits: Buffer)
     if limits.scale_in and len(memory_mb) > 1:
         held = [memory + disk for memory, disk in zip(memory_mb, disk_mb, strict=True)]
         leaves, takes_over = sorted(range(len(held)), key=held.__getitem__)[:2]
-        # What fits is what would not at once ask for another buffer again.
-        room = limits.memory_mb * limits.swap_share + limits.disk_mb * limits.disk_share
-        if held[leaves] + held[takes_over] < room:
+        # It goes to the other's disk. What fits is what would not at once ask for another buffer again.
+        fits = held[leaves] + disk_mb[takes_over] <= limits.disk_mb * limits.disk_share
+        if fits and sum(memory_mb) / (len(memory_mb) - 1) < limits.memory_mb:
             return Decision(
                 Action.IN,
                 f"the {held[leaves]:,.0f} MB of a buffer fit into another, which holds {held[takes_over]:,.0f} MB",

@@ -18,4 +18,4 @@ def decide(load_s: float | None, limits: Warehouse) -> Decision:
     if load_s < threshold:
         reason = f"a load took {load_s:.3f} s, less than half of the limit minus X ({threshold:.3f} s)"
         return Decision(Action.IN, reason)
-    return keep(f"a load took {load_s:.3f} s, within {limits.load_limit_s:g} s")
+    return keep(f"a load took {load_s:.3f} s, within {limits.load_limit_s:g} s", tight=True)

@@ -20,4 +20,4 @@ def decide(average_s: float | None, limits: Warehouse) -> Decision:
     if average_s < threshold:
         reason = f"queries took {average_s:.3f} s on average, less than half of the limit minus X ({threshold:.3f} s)"
         return Decision(Action.IN, reason)
-    return keep(f"queries took {average_s:.3f} s on average, within {limits.query_limit_s:g} s")
+    return keep(f"queries took {average_s:.3f} s on average, within {limits.query_limit_s:g} s", tight=True)

@@ -30,6 +30,7 @@ from engine.refresh.partition import tracks_named
 from engine.spark.session import SparkSettings, close_session, open_session
 from engine.spark.stream_versions import published
 from engine.store.runs import also_to, new_run_id, run_folder
+from engine.store.trust import code_hash, refuse_untrusted
 
 
 @dataclass
@@ -39,6 +40,7 @@ class StreamSettings:
     live: LiveSettings = field(default_factory=LiveSettings)
     spark: SparkSettings = field(default_factory=SparkSettings)
     folder: Path | None = None
+    trusted: bool = False  # whether operators that run code of the file may, as it is at the start
 
 
 def launch_stream(
@@ -53,6 +55,7 @@ def launch_stream(
     """Run a streaming warehouse until it is stopped, and keep what is worth keeping. Returns the summary."""
     plans = tables_of(bound)
     warehouse_of(bound, plans)
+    refuse_untrusted(bound, settings.trusted)
     _check(bound, plans, settings.live)
     started = datetime.now(UTC)
     run_id = new_run_id(started)
@@ -84,7 +87,14 @@ def launch_stream(
             seconds = time.monotonic() - began
             log.add(SparkReady(version=spark.version, master=settings.spark.master, seconds=seconds))
             running = LiveWarehouse(
-                bound, live, spark, log, secrets=os.environ, reopen=reopen, control=control, keep=learn
+                bound,
+                live,
+                spark,
+                log,
+                secrets=os.environ,
+                reopen=reopen and _trusted(reopen, bound if settings.trusted else None),
+                control=control,
+                keep=learn,
             )
             with _stopped(running, control):
                 summary |= running.run()
@@ -108,6 +118,17 @@ def launch_stream(
     if status == "cancelled":
         raise RunCancelled(f"{bound.name}: stopped at once; what was published stays, the rest is loaded next time")
     return summary
+
+
+def _trusted(reopen: Callable[[], Bound], trusted: Bound | None) -> Callable[[], Bound]:
+    """The file that changed meanwhile: code in it must be trusted too, or be that which was trusted at the start."""
+
+    def opened() -> Bound:
+        bound = reopen()
+        refuse_untrusted(bound, trusted is not None and code_hash(bound) == code_hash(trusted))
+        return bound
+
+    return opened
 
 
 def held_back(held: Mapping[str, str]) -> str:
