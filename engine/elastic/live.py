@@ -26,7 +26,7 @@ from engine.elastic.decision import Stage
 from engine.elastic.distribution import Parcel, distribution
 from engine.elastic.queries import SQL
 from engine.elastic.rates import DataRate
-from engine.elastic.record import ElasticRecord
+from engine.elastic.record import BUFFER_DISK, QUERY_TIME, TRANSFORMATION_TIME, ElasticRecord
 from engine.elastic.replay import Replay
 from engine.elastic.scaler import Sample, Scaler, Start, Stop, Unreachable
 from engine.elastic.total import TotalTime
@@ -414,26 +414,30 @@ class LiveRun:
 
     def _tell_sample(self, seen: Sample) -> None:
         measured = self._measured
-        by_query = self.limits.warehouse.load_limit_s is None and seen.query_s is not None
+        extraction_s = max(seen.extraction_s, default=0.0)
+        seconds = seen.transformation_s
         measures = {
-            Stage.EXTRACTION: max(seen.extraction_s, default=0.0),
-            Stage.TRANSFORMATION: max(seen.queues_mb, default=0.0),
-            Stage.BUFFER: seen.memory_mb[0],
-            Stage.SWITCH: seen.switch_rows_s[0],
-            Stage.WAREHOUSE: seen.query_s if by_query and seen.query_s is not None else measured.loaded_s,
+            Stage.EXTRACTION.value: extraction_s,
+            Stage.TRANSFORMATION.value: max(seen.queues_mb, default=0.0),
+            Stage.BUFFER.value: seen.memory_mb[0],
+            Stage.SWITCH.value: seen.switch_rows_s[0],
+            Stage.WAREHOUSE.value: measured.loaded_s,
+            TRANSFORMATION_TIME: measured.transformation_s if seconds is None else seconds,
+            BUFFER_DISK: seen.disk_mb[0],
+            QUERY_TIME: seen.query_s or 0.0,
         }
         self.record.log.add(
             StagesSampled(
                 rows_s=round(self._rate.at(self._now()) if self._now() < self._rate.seconds else 0.0, 1),
                 ready=self.scaler.ready,
                 nodes=self.scaler.nodes(),
-                measures={stage.value: round(value, 3) for stage, value in measures.items()},
+                measures={name: round(value, 3) for name, value in measures.items()},
                 memory_bytes=self.buffer.memory_bytes,
                 disk_bytes=self.buffer.disk_bytes,
-                etl_seconds=round(measures[Stage.EXTRACTION] + measured.transformation_s + measured.loaded_s, 3),
+                etl_seconds=round(extraction_s + measured.transformation_s + measured.loaded_s, 3),
             )
         )
-        late = self.total.look(measures[Stage.EXTRACTION], measured.transformation_s, measured.loaded_s)
+        late = self.total.look(extraction_s, measured.transformation_s, measured.loaded_s)
         if late is not None:
             self.record.log.add(Remark(message=late))
 
