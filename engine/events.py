@@ -245,9 +245,7 @@ class LimitsSet(Event):
 
     pool: int
     stages: dict[str, dict[str, Any]]  # stage → measure, unit, limit (or None), min, max
-    more: dict[str, dict[str, Any]] = field(
-        default_factory=dict
-    )  # another measure → stage, measure, unit, limit
+    more: dict[str, dict[str, Any]] = field(default_factory=dict)  # another measure → stage, measure, unit, limit
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

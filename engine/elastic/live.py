@@ -24,7 +24,7 @@ from engine.control import is_alive
 from engine.elastic.actuators import Actuator, NotOurs, Resized
 from engine.elastic.decision import Stage
 from engine.elastic.distribution import Parcel, distribution
-from engine.elastic.queries import SQL
+from engine.elastic.queries import asked
 from engine.elastic.rates import DataRate
 from engine.elastic.record import BUFFER_DISK, QUERY_TIME, TRANSFORMATION_TIME, ElasticRecord
 from engine.elastic.replay import Replay
@@ -155,6 +155,7 @@ class LiveRun:
         self.taken_rows = self.transformed_rows = 0  # into and out of the transformation
         self.most_workers = 0 if isinstance(actuator, NotOurs) else self._wanted()
         self.total = TotalTime(self.limits.limit_s)
+        self._queries = asked(self.limits.warehouse)
         self._query_max_s: float | None = None
         self._moved_at = 0.0  # when rows went on last
         self._rebalanced: list[Rebalanced] = []
@@ -218,9 +219,19 @@ class LiveRun:
         self.star.set_up(self._nodes(Stage.WAREHOUSE), facts.schema)
         for name, rows in self.flow.dimensions().items():
             self.star.put_dimension(name, rows)
+        self._check_queries()
         self._facts = self.flow.batches(self.record.folder / "batch")
         # What facts are joined with is read and kept, and Java warmed, before the clock begins.
         facts.limit(1000).write.format("noop").mode("overwrite").save()
+
+    def _check_queries(self) -> None:
+        """Let Spark look at the queries before rows come: it knows the columns."""
+        for name, sql in self._queries.items() if self.limits.warehouse.sessions else ():
+            try:
+                self.star.check(sql)
+            except Exception as error:
+                where = f"{self.record.file.path}: `elastic.warehouse.queries`"
+                raise BadInput(f"{where}: query `{name}`: {reason_of(error)}") from error
 
     def _threads(self) -> list[threading.Thread]:
         from pyspark import InheritableThread
@@ -608,9 +619,9 @@ class LiveRun:
             if not self.star.current.rows:
                 time.sleep(_TICK_S)
                 continue
-            name = chance.choice(self.limits.warehouse.queries)
+            name = chance.choice(list(self._queries))
             begun, changes = time.monotonic(), self._measured.changes
-            answer, version = self.star.query(SQL[name])
+            answer, version = self.star.query(self._queries[name])
             seconds = time.monotonic() - begun
             with self._lock:
                 self._query_max_s = round(max(seconds, self._query_max_s or 0.0), 3)
