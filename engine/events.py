@@ -245,6 +245,7 @@ class LimitsSet(Event):
 
     pool: int
     stages: dict[str, dict[str, Any]]  # stage → measure, unit, limit (or None), min, max
+    more: dict[str, dict[str, Any]] = field(default_factory=dict)  # another measure → stage, measure, unit, limit
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -254,7 +255,7 @@ class StagesSampled(Event):
     rows_s: float  # that the sources give
     ready: int
     nodes: dict[str, int]
-    measures: dict[str, float]  # stage → the worst node's
+    measures: dict[str, float]  # stage, or another measure's name → the worst node's
     memory_bytes: int = 0  # of the buffers
     disk_bytes: int = 0
     etl_seconds: float | None = None  # extraction, transformation and load together

@@ -1,4 +1,4 @@
-"""What the two panels of an elastic run share: a line for each stage, and decisions as markers on them."""
+"""What the two panels of an elastic run share: lines for each stage, and decisions as markers on them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainterPath
 
 from designer.monitor.colours import colour
@@ -42,24 +42,30 @@ class ScaledPlot(TimePlot):
 
     # -- for the panels themselves
 
-    def values_of(self, stage: str) -> list[float]:
-        """What is drawn of a stage, sample by sample."""
+    def lines(self) -> dict[str, list[float]]:
+        """What is drawn, sample by sample: a line for each stage or other measure."""
         raise NotImplementedError
 
+    def values_of(self, stage: str) -> list[float]:
+        """Where the decisions on a stage are marked, sample by sample."""
+        return self.lines().get(stage, [])
+
     def draw_stages(self, start: float, stop: float, draw: Any) -> float:
-        """Draw every stage's line and the decisions on them; returns how high they go."""
+        """Draw every line and the decisions on them; returns how high they go."""
         top = 0.0
         times = np.array(self.series.times)
         seen = (times >= start) & (times <= stop)
-        for number, stage in enumerate(self.series.nodes):
-            values = np.array(self.values_of(stage)) + self.aside(number)
+        for number, (name, found) in enumerate(self.lines().items()):
+            values = np.array(found) + self.aside(number)
             if len(values) != len(times):
                 continue
-            curve = self.curves.get(stage)
+            curve = self.curves.get(name)
             if curve is None:
-                curve = self.curves[stage] = draw()
+                curve = self.curves[name] = draw()
                 self.plot.addItem(curve, ignoreBounds=True)
-            curve.setPen(self.pen(colour(number), 2.2))
+            stage = self.series.stage_of(name)
+            style = Qt.PenStyle.SolidLine if name == stage else Qt.PenStyle.DashLine
+            curve.setPen(self.pen(self.colour_of(name), 2.2, style))
             curve.setData(times, values)
             if seen.any():
                 top = max(top, float(values[seen].max()))
@@ -70,9 +76,9 @@ class ScaledPlot(TimePlot):
         """How far a stage's line is moved so that equal ones do not hide each other."""
         return 0.0
 
-    def colour_of(self, stage: str) -> QColor:
-        """A stage's colour."""
-        return colour(list(self.series.nodes).index(stage))
+    def colour_of(self, name: str) -> QColor:
+        """The colour of a stage, or of the one that another measure is of."""
+        return colour(list(self.series.nodes).index(self.series.stage_of(name)))
 
     # -- Panel
 

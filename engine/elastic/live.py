@@ -24,9 +24,9 @@ from engine.control import is_alive
 from engine.elastic.actuators import Actuator, NotOurs, Resized
 from engine.elastic.decision import Stage
 from engine.elastic.distribution import Parcel, distribution
-from engine.elastic.queries import SQL
+from engine.elastic.queries import asked
 from engine.elastic.rates import DataRate
-from engine.elastic.record import ElasticRecord
+from engine.elastic.record import BUFFER_DISK, QUERY_TIME, TRANSFORMATION_TIME, ElasticRecord
 from engine.elastic.replay import Replay
 from engine.elastic.scaler import Sample, Scaler, Start, Stop, Unreachable
 from engine.elastic.total import TotalTime
@@ -155,6 +155,7 @@ class LiveRun:
         self.taken_rows = self.transformed_rows = 0  # into and out of the transformation
         self.most_workers = 0 if isinstance(actuator, NotOurs) else self._wanted()
         self.total = TotalTime(self.limits.limit_s)
+        self._queries = asked(self.limits.warehouse)
         self._query_max_s: float | None = None
         self._moved_at = 0.0  # when rows went on last
         self._rebalanced: list[Rebalanced] = []
@@ -218,9 +219,19 @@ class LiveRun:
         self.star.set_up(self._nodes(Stage.WAREHOUSE), facts.schema)
         for name, rows in self.flow.dimensions().items():
             self.star.put_dimension(name, rows)
+        self._check_queries()
         self._facts = self.flow.batches(self.record.folder / "batch")
         # What facts are joined with is read and kept, and Java warmed, before the clock begins.
         facts.limit(1000).write.format("noop").mode("overwrite").save()
+
+    def _check_queries(self) -> None:
+        """Let Spark look at the queries before rows come: it knows the columns."""
+        for name, sql in self._queries.items() if self.limits.warehouse.sessions else ():
+            try:
+                self.star.check(sql)
+            except Exception as error:
+                where = f"{self.record.file.path}: `elastic.warehouse.queries`"
+                raise BadInput(f"{where}: query `{name}`: {reason_of(error)}") from error
 
     def _threads(self) -> list[threading.Thread]:
         from pyspark import InheritableThread
@@ -414,26 +425,30 @@ class LiveRun:
 
     def _tell_sample(self, seen: Sample) -> None:
         measured = self._measured
-        by_query = self.limits.warehouse.load_limit_s is None and seen.query_s is not None
+        extraction_s = max(seen.extraction_s, default=0.0)
+        seconds = seen.transformation_s
         measures = {
-            Stage.EXTRACTION: max(seen.extraction_s, default=0.0),
-            Stage.TRANSFORMATION: max(seen.queues_mb, default=0.0),
-            Stage.BUFFER: seen.memory_mb[0],
-            Stage.SWITCH: seen.switch_rows_s[0],
-            Stage.WAREHOUSE: seen.query_s if by_query and seen.query_s is not None else measured.loaded_s,
+            Stage.EXTRACTION.value: extraction_s,
+            Stage.TRANSFORMATION.value: max(seen.queues_mb, default=0.0),
+            Stage.BUFFER.value: seen.memory_mb[0],
+            Stage.SWITCH.value: seen.switch_rows_s[0],
+            Stage.WAREHOUSE.value: measured.loaded_s,
+            TRANSFORMATION_TIME: measured.transformation_s if seconds is None else seconds,
+            BUFFER_DISK: seen.disk_mb[0],
+            QUERY_TIME: seen.query_s or 0.0,
         }
         self.record.log.add(
             StagesSampled(
                 rows_s=round(self._rate.at(self._now()) if self._now() < self._rate.seconds else 0.0, 1),
                 ready=self.scaler.ready,
                 nodes=self.scaler.nodes(),
-                measures={stage.value: round(value, 3) for stage, value in measures.items()},
+                measures={name: round(value, 3) for name, value in measures.items()},
                 memory_bytes=self.buffer.memory_bytes,
                 disk_bytes=self.buffer.disk_bytes,
-                etl_seconds=round(measures[Stage.EXTRACTION] + measured.transformation_s + measured.loaded_s, 3),
+                etl_seconds=round(extraction_s + measured.transformation_s + measured.loaded_s, 3),
             )
         )
-        late = self.total.look(measures[Stage.EXTRACTION], measured.transformation_s, measured.loaded_s)
+        late = self.total.look(extraction_s, measured.transformation_s, measured.loaded_s)
         if late is not None:
             self.record.log.add(Remark(message=late))
 
@@ -604,9 +619,9 @@ class LiveRun:
             if not self.star.current.rows:
                 time.sleep(_TICK_S)
                 continue
-            name = chance.choice(self.limits.warehouse.queries)
+            name = chance.choice(list(self._queries))
             begun, changes = time.monotonic(), self._measured.changes
-            answer, version = self.star.query(SQL[name])
+            answer, version = self.star.query(self._queries[name])
             seconds = time.monotonic() - begun
             with self._lock:
                 self._query_max_s = round(max(seconds, self._query_max_s or 0.0), 3)

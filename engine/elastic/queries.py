@@ -1,6 +1,11 @@
-"""The SSB queries that the elastic paper asks (its section 5.7), as a person writes them for one server."""
+"""The queries that sessions ask: SSB's, as the elastic paper does (its section 5.7), or a person's own.
+
+Both are written as for one server.
+"""
 
 from __future__ import annotations
+
+from engine.model.elastic import Warehouse
 
 SQL = {
     "Q1.1": """
@@ -40,3 +45,10 @@ SQL = {
         ORDER BY d_year, c_nation
     """,
 }
+
+
+def asked(warehouse: Warehouse) -> dict[str, str]:
+    """The queries that a file asks for, by their names."""
+    if isinstance(warehouse.queries, dict):
+        return dict(warehouse.queries)
+    return {name: SQL[name] for name in warehouse.queries}

@@ -22,6 +22,9 @@ from engine.store.runs import also_to, keep_run, new_run_id, run_folder
 POLICY = "elastic"
 _FLOW = list(Stage)
 
+# What limits a stage beside its first measure, by the names that events have for it.
+TRANSFORMATION_TIME, BUFFER_DISK, QUERY_TIME = "transformation time", "buffer disk", "query time"
+
 
 def limits_of(file: WorkflowFile) -> Elastic:
     """The limits that a workflow file states and those that follow from them; a file without any is refused."""
@@ -31,23 +34,30 @@ def limits_of(file: WorkflowFile) -> Elastic:
 
 
 def limits_event(limits: Elastic, moment: float) -> LimitsSet:
-    """The limits as a panel draws them: each stage's measure with its line."""
-    warehouse = limits.warehouse
-    by_query = warehouse.load_limit_s is None and warehouse.query_limit_s is not None
+    """The limits as a panel draws them: each measure of a stage with its line."""
+    warehouse, buffer = limits.warehouse, limits.buffer
     measures: dict[Stage, tuple[str, str, float | None]] = {
         Stage.EXTRACTION: ("extraction time", "s", limits.extraction.longest_s),
         Stage.TRANSFORMATION: ("queue", "MB", limits.transformation.limit_mb),
-        Stage.BUFFER: ("memory", "MB", limits.buffer.memory_mb),
+        Stage.BUFFER: ("memory", "MB", buffer.memory_mb),
         Stage.SWITCH: ("data rate", "rows/s", limits.switch.limit_rows_s),
-        Stage.WAREHOUSE: ("query time", "s", warehouse.query_limit_s)
-        if by_query
-        else ("load time", "s", warehouse.load_limit_s),
+        Stage.WAREHOUSE: ("load time", "s", warehouse.load_limit_s),
+    }
+    others: dict[str, tuple[Stage, str, str, float | None]] = {
+        TRANSFORMATION_TIME: (Stage.TRANSFORMATION, "time", "s", limits.transformation.limit_s),
+        BUFFER_DISK: (Stage.BUFFER, "disk", "MB", buffer.disk_mb * buffer.disk_share),
+        QUERY_TIME: (Stage.WAREHOUSE, "query time", "s", warehouse.query_limit_s if warehouse.sessions else None),
     }
     stages = {}
     for stage, (measure, unit, limit) in measures.items():
         nodes = getattr(limits, stage.value).nodes
         stages[stage.value] = {"measure": measure, "unit": unit, "limit": limit, "min": nodes.min, "max": nodes.max}
-    return LimitsSet(time=moment, pool=limits.pool, stages=stages)
+    more = {
+        name: {"stage": stage.value, "measure": measure, "unit": unit, "limit": limit}
+        for name, (stage, measure, unit, limit) in others.items()
+        if limit is not None
+    }
+    return LimitsSet(time=moment, pool=limits.pool, stages=stages, more=more)
 
 
 class ElasticRecord:

@@ -9,7 +9,7 @@ from typing import Any
 from engine.control import VirtualPace
 from engine.elastic.decision import Stage
 from engine.elastic.rates import data_rate
-from engine.elastic.record import ElasticRecord
+from engine.elastic.record import BUFFER_DISK, QUERY_TIME, TRANSFORMATION_TIME, ElasticRecord
 from engine.elastic.simulator import Change, Full, Point, Rebalancing, Simulated, Simulation
 from engine.elastic.total import TotalTime
 from engine.events import EventLog, Rebalanced, Remark, ScalingDecided, StagesSampled
@@ -76,18 +76,21 @@ def _log(log: EventLog, zero: float, found: Point | Change | Rebalancing, total:
 def point_event(point: Point, moment: float) -> StagesSampled:
     """A point as an event: three figures after the point, no more than a panel shows."""
     measures = {
-        Stage.EXTRACTION: point.extraction_s,
-        Stage.TRANSFORMATION: point.queue_mb,
-        Stage.BUFFER: max(point.memory_mb),
-        Stage.SWITCH: point.switch_rows_s,
-        Stage.WAREHOUSE: point.load_s if point.load_s or point.query_s is None else point.query_s,
+        Stage.EXTRACTION.value: point.extraction_s,
+        Stage.TRANSFORMATION.value: point.queue_mb,
+        Stage.BUFFER.value: max(point.memory_mb),
+        Stage.SWITCH.value: point.switch_rows_s,
+        Stage.WAREHOUSE.value: point.load_s,
+        TRANSFORMATION_TIME: point.transformation_s,
+        BUFFER_DISK: max(point.disk_mb),
+        QUERY_TIME: point.query_s or 0.0,
     }
     return StagesSampled(
         time=moment,
         rows_s=round(point.rate_rows_s, 1),
         ready=point.ready,
         nodes=point.nodes,
-        measures={stage.value: round(value, 3) for stage, value in measures.items()},
+        measures={name: round(value, 3) for name, value in measures.items()},
         memory_bytes=int(sum(point.memory_mb) * _MB),
         disk_bytes=int(sum(point.disk_mb) * _MB),
         etl_seconds=round(point.etl_s, 3),

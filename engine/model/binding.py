@@ -23,6 +23,7 @@ from engine.model.operator import Finding, Inputs, Operator, Place, Port, Role, 
 from engine.model.paths import OutsideRoots, resolve_path, resolve_roots
 from engine.model.problems import Level, Problem, did_you_mean
 from engine.model.secrets import MESSAGE, secret_fields
+from engine.model.star_queries import strange_tables
 from engine.model.types import Schema
 from engine.model.workflow import Edge, Node, UnknownReference, Workflow, substitute
 from engine.model.yamldata import collector_paused
@@ -195,6 +196,7 @@ class _Binder:
         self.resolve_values(parameters)
         self.check_limits()
         self.make_operators(settings)
+        self.check_queries()
         self.resolve_links()
         self.check_ports()
         self.check_recordsets()
@@ -248,6 +250,14 @@ class _Binder:
         limits = self.bound.workflow.elastic
         for reason in unheeded(limits) if limits is not None else ():
             self.problem(reason, level=Level.WARNING)
+
+    def check_queries(self) -> None:
+        limits = self.bound.workflow.elastic
+        if limits is None or not isinstance(limits.warehouse.queries, dict):
+            return
+        if limits.live.facts in self.bound.operators:  # else nobody asks: it is simulated
+            for name, reason in strange_tables(limits.warehouse.queries, self.bound.operators.items()):
+                self.problem(f"`elastic.warehouse.queries`: query `{name}`: {reason}", setting="elastic.warehouse")
 
     # -- operators
 

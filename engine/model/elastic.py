@@ -33,6 +33,34 @@ Policy = Annotated[Literal["round_robin", "on_demand", "hash", "range"], BeforeV
 QUERIES = ("Q1.1", "Q2.1", "Q3.1", "Q4.1")
 
 
+def _queries(given: object) -> object:
+    """A list of names, or names with queries of one's own, each of which can be read."""
+    from engine.model.star_queries import read_query
+
+    if isinstance(given, list):
+        unknown = [str(name) for name in given if name not in QUERIES]
+        if unknown or not given:
+            raise ValueError(
+                f"queries must be some of {', '.join(QUERIES)}, not {', '.join(unknown) or 'none'}; those of your own "
+                "are written as `name: SELECT …`"
+            )
+        return given
+    if not isinstance(given, dict) or not given:
+        raise ValueError("queries are a list of SSB's, or `name: SELECT …` for each of your own")
+    problems = []
+    for name, sql in given.items():
+        try:
+            read_query(sql if isinstance(sql, str) else "")
+        except ValueError as error:
+            problems.append(f"query `{name}`: {error}")
+    if problems:
+        raise ValueError("; ".join(problems))
+    return given
+
+
+Queries = Annotated[list[str] | dict[str, str], BeforeValidator(_queries)]
+
+
 class StageNodes(Kept):
     """How many nodes a stage may have."""
 
@@ -132,7 +160,9 @@ class Warehouse(Kept):
     batch_mb: Amount = Field(100.0, description="A node loads files of this size at most, in MB.")
     query_limit_s: Seconds | None = Field(None, description="How long a query may take on average.")
     sessions: int = Field(0, ge=0, description="How many ask queries at the same time, all the time.")
-    queries: list[str] = Field(default_factory=lambda: list(QUERIES), description="The SSB queries that they ask.")
+    queries: Queries = Field(
+        default_factory=lambda: list(QUERIES), description="The SSB queries that they ask, or queries of one's own."
+    )
     margin_s: NotNegative = Field(0.0, description="X: scale-in asks for half of each limit minus this.")
     nodes: StageNodes = Field(default_factory=StageNodes, description="How many nodes it may have.")
 
@@ -149,9 +179,6 @@ class Warehouse(Kept):
                     f"with a margin X of {self.margin_s:g} s (margin_s) no time is below half of {limit:g} s ({name}) "
                     "minus X, so nodes could never be removed"
                 )
-        unknown = [name for name in self.queries if name not in QUERIES]
-        if unknown or not self.queries:
-            raise ValueError(f"queries must be some of {', '.join(QUERIES)}, not {', '.join(unknown) or 'none'}")
         return self
 
 

@@ -16,7 +16,7 @@ class ElasticSeries:
     limits: LimitsSet | None = None
     times: list[float] = field(default_factory=list)
     nodes: dict[str, list[float]] = field(default_factory=dict)
-    shares: dict[str, list[float]] = field(default_factory=dict)  # measure / limit, of stages that have a limit
+    shares: dict[str, list[float]] = field(default_factory=dict)  # measure / limit, of measures that have a limit
     rates: list[float] = field(default_factory=list)
     ready: list[float] = field(default_factory=list)
     decisions: list[tuple[float, ScalingDecided]] = field(default_factory=list)
@@ -44,14 +44,18 @@ class ElasticSeries:
         self.last = event
         for stage, number in event.nodes.items():
             self.nodes.setdefault(stage, []).append(float(number))
-        for stage, measure in event.measures.items():
-            limit = self.limit(stage).get("limit")
+        for name, measure in event.measures.items():
+            limit = self.limit(name).get("limit")
             if limit:
-                self.shares.setdefault(stage, []).append(measure / limit)
+                self.shares.setdefault(name, []).append(measure / limit)
 
-    def limit(self, stage: str) -> dict[str, Any]:
-        """What the limits say of a stage."""
-        return self.limits.stages.get(stage, {}) if self.limits is not None else {}
+    def limit(self, name: str) -> dict[str, Any]:
+        """What the limits say of a stage's measure, or of another one by its name."""
+        return {} if self.limits is None else self.limits.stages.get(name) or self.limits.more.get(name, {})
+
+    def stage_of(self, name: str) -> str:
+        """The stage that a measure is of."""
+        return str(self.limit(name).get("stage", name))
 
     def place(self, at: float) -> int:
         """The number of the last sample up to a moment; -1 before the first."""

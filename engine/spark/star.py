@@ -251,15 +251,23 @@ class StarWarehouse:
     def query(self, sql: str) -> tuple[list[tuple[Any, ...]], int]:
         """The answer to a query on the star schema, written as for one server, and the version that it is of."""
         with self.pinned() as manifest:
-            activate(self.spark)
-            session = self.spark.newSession()  # its own names: another query may read another version
-            session.conf.set("spark.sql.ansi.enabled", "true")
-            self.frame(manifest, session).createOrReplaceTempView(self.facts)
-            replica = manifest.version % manifest.nodes  # readers share the copies
-            for name in manifest.dimensions:
-                path = str(self._dimension(replica, name))
-                session.read.schema(self._schemas[name]).parquet(path).createOrReplaceTempView(name)
-            return [tuple(row) for row in session.sql(sql).collect()], manifest.version
+            return [tuple(row) for row in self._planned(manifest, sql).collect()], manifest.version
+
+    def check(self, sql: str) -> None:
+        """Let Spark look at a query; what it does not know raises."""
+        with self.pinned() as manifest:
+            self._planned(manifest, sql)
+
+    def _planned(self, manifest: Manifest, sql: str) -> DataFrame:
+        activate(self.spark)
+        session = self.spark.newSession()  # its own names: another query may read another version
+        session.conf.set("spark.sql.ansi.enabled", "true")
+        self.frame(manifest, session).createOrReplaceTempView(self.facts)
+        replica = manifest.version % manifest.nodes  # readers share the copies
+        for name in manifest.dimensions:
+            path = str(self._dimension(replica, name))
+            session.read.schema(self._schemas[name]).parquet(path).createOrReplaceTempView(name)
+        return session.sql(sql)
 
     def frame(self, manifest: Manifest, session: SparkSession | None = None) -> DataFrame:
         """All facts of a version."""

@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from engine.errors import BadInput
 from engine.model.binding import Bound
 from engine.model.operator import BuildInputs, Built, Target, port_frame
+from engine.model.star_queries import table_of
 from engine.partition.batches import closure
 from engine.spark.compile import NodeBuilder
 from engine.spark.tools import SparkTools, local_files, size_of
@@ -204,5 +205,5 @@ class StarFlow:
         return found
 
     def table_name(self, target: str) -> str:
-        """The table that a target is: its file's name without an ending."""
-        return Path(str(getattr(self.bound.operators[target], "path", target))).stem
+        """The table that a target is."""
+        return table_of(target, self.bound.operators[target])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
 
 from designer.document.document import Document
 from designer.monitor.panels.limits import LimitsPanel
@@ -21,14 +22,21 @@ from tests.designer.conftest import opened
 from tests.designer.examples import FIG1
 from tests.designer.test_preview import until
 
+STAGES = ["extraction", "transformation", "buffer", "switch", "warehouse"]
+
 
 @pytest.fixture
-def elastic_run(tmp_path, monkeypatch):
+def asked():
+    """Other limits."""
+    return {}
+
+
+@pytest.fixture
+def elastic_run(asked, tmp_path, monkeypatch):
     """The log of a simulated run that grows and shrinks, and what it came to."""
     monkeypatch.setenv("PAPILIO_HOME", str(tmp_path / "home"))
-    workflow = Workflow.model_validate(
-        {"name": "w", "elastic": SCENARIO | {"rate": stairs([100_000, 300_000, 50_000], 80)}}
-    )
+    rate = {"rate": stairs([100_000, 300_000, 50_000], 80)}
+    workflow = Workflow.model_validate({"name": "w", "elastic": SCENARIO | rate | asked})
     file = WorkflowFile(workflow, tmp_path / "w.butterfly.yaml")
     return launch_simulation(ElasticRecord(file, backend="simulated", folder=tmp_path / "run"))
 
@@ -45,7 +53,8 @@ def test_a_panel_shows_every_stage_and_every_decision(kind, elastic_run, qtbot):
     try:
         player.wait_until_loaded()
         player.tick()
-        assert list(panel.curves) == ["extraction", "transformation", "buffer", "switch", "warehouse"]
+        more = ["transformation time", "buffer disk"] if kind is LimitsPanel else []
+        assert list(panel.curves) == STAGES + more
         assert len(panel.series.times) == len(result.points)
         assert panel.series.nodes["warehouse"] == [point.nodes["warehouse"] for point in result.points]
         assert panel.series.shares["transformation"] == pytest.approx(
@@ -59,6 +68,46 @@ def test_a_panel_shows_every_stage_and_every_decision(kind, elastic_run, qtbot):
         player.tick()
         place = panel.series.place(90.0)
         assert panel.series.times[place] <= 90 < panel.series.times[place + 1]
+    finally:
+        player.close()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"limit_s": 6, "warehouse": {"every_s": 2, "load_limit_s": 2, "query_limit_s": 20, "sessions": 3},
+      "transformation": {"queue_mb": 80, "limit_s": 2}, "capacity": {"warehouse_mb": 2000}}],
+)  # fmt: skip
+def test_every_measure_of_a_stage_is_drawn_against_its_own_limit(elastic_run, qtbot):
+    summary, result = elastic_run
+    player = Player()
+    panel = LimitsPanel(player)
+    qtbot.addWidget(panel)
+    panel.resize(900, 400)
+    panel.show()
+    player.open(result_log(summary))
+    try:
+        player.wait_until_loaded()
+        player.tick()
+        points = result.points
+        expected = {
+            "extraction": [point.extraction_s / 1 for point in points],
+            "transformation": [point.queue_mb / 40 for point in points],
+            "transformation time": [point.transformation_s / 2 for point in points],
+            "warehouse": [point.load_s / 2 for point in points],
+            "query time": [(point.query_s or 0) / 20 for point in points],
+        }
+        for name, shares in expected.items():
+            drawn = panel.curves[name].getData()[1]
+            assert drawn == pytest.approx(shares, abs=2e-3), name
+        assert panel.limit.value() == 1.0
+        dashed = {name for name, curve in panel.curves.items() if curve.opts["pen"].style() is Qt.PenStyle.DashLine}
+        assert dashed == {"transformation time", "buffer disk", "query time"}
+        assert panel._words("warehouse") == "warehouse: load time 2 s, query time 20 s"
+        assert panel._words("transformation") == "transformation: queue 40 MB, time 2 s"
+        # A query took too long: the decision is marked where the query's line crosses its limit, not the load's.
+        (mark,) = [one for one in panel.marks.points() if "queries took" in one.data().reason][:1]
+        place = panel.series.place(mark.pos().x())
+        assert mark.pos().y() == panel.series.shares["query time"][place] > 1
     finally:
         player.close()
 

@@ -7,6 +7,7 @@ import yaml
 
 from engine.cli._workflow import Given
 from engine.elastic import launch
+from engine.elastic.queries import SQL, asked
 from engine.errors import BadInput
 from engine.events import LogReader, Remark
 from engine.model.elastic import Elastic, unheeded
@@ -58,6 +59,12 @@ def test_limits_are_part_of_what_a_workflow_does(tmp_path):
         ({"warehouse": {"every_s": 2, "load_limit_s": 60}}, "elastic.warehouse", "may take 60 s (load_limit_s)"),
         ({"warehouse": {"query_limit_s": 60, "margin_s": 30}}, "elastic.warehouse", "half of 60 s (query_limit_s)"),
         ({"warehouse": {"queries": ["Q9.9"]}}, "elastic.warehouse", "not Q9.9"),
+        ({"warehouse": {"queries": {"broken": "SELECT sum(x FROM lineorder"}}}, "elastic.warehouse.queries", "query `broken`: line 1, column 17"),
+        ({"warehouse": {"queries": {"writes": "DROP TABLE lineorder"}}}, "elastic.warehouse.queries", "query `writes`: a query starts with `SELECT`"),
+        ({"warehouse": {"queries": {"calls": "SELECT reflect('a', 'b') AS x FROM lineorder"}}}, "elastic.warehouse.queries", "query `calls`: the function `reflect` is not allowed"),
+        ({"warehouse": {"queries": {"file": "SELECT * FROM csv.`/etc/passwd`"}}}, "elastic.warehouse.queries", "query `file`: `csv./etc/passwd` is no input"),
+        ({"warehouse": {"queries": {"none": None}}}, "elastic.warehouse.queries", "query `none`"),
+        ({"warehouse": {"queries": {}}}, "elastic.warehouse.queries", "`name: SELECT …` for each of your own"),
         ({"pool": 4}, "elastic", "the stages need 5 nodes at least (the sum of their nodes.min), and the pool has 4"),
         ({"hold_s": 5, "settle_s": 6}, "elastic", "would come before a change has settled"),
         ({"limit_s": 2, "extraction": {"limit_s": 1.5}, "warehouse": {"load_limit_s": 1}}, "elastic", "2.5 s together"),
@@ -86,6 +93,61 @@ def test_a_contradiction_knows_its_line(tmp_path):
     line = next(n for n, text in enumerate(file.read_text().splitlines(), 1) if "switch:" in text)
     with pytest.raises(BadInput, match=f"{file.name}:{line}: `elastic.switch`"):
         load(file)
+
+
+OWN = {"by year": "SELECT d_year, sum(lo_revenue) AS revenue FROM Facts JOIN `date` ON lo_orderdate = d_datekey GROUP BY d_year"}  # fmt: skip
+
+
+def star(tmp_path, queries, facts="facts"):
+    """A workflow whose star has the tables `facts` and `date`."""
+    source = {"operator": "csv_source", "settings": {"path": "x.csv", "columns": {"a": "int"}}}
+    nodes = {
+        "lines": source,
+        "days": source,
+        "one": {"operator": "copy"},
+        "other": {"operator": "copy"},
+        "facts": {"operator": "parquet_target", "settings": {"path": "out/facts.parquet"}},
+        "calendar": {"operator": "parquet_target", "settings": {"path": "out/date"}},
+    }
+    edges = [("lines", "one"), ("one", "facts"), ("days", "other"), ("other", "calendar")]
+    elastic = {
+        "rate": RATE,
+        "warehouse": {"queries": queries, "sessions": 1},
+        "live": {"source": "lines", "facts": facts},
+    }
+    (tmp_path / "x.csv").write_text("a\n1\n")
+    file = tmp_path / "star.butterfly.yaml"
+    nodes = {name: yaml.safe_load(yaml.safe_dump(node)) for name, node in nodes.items()}
+    file.write_text(
+        yaml.safe_dump(
+            {"papilio": 1, "nodes": nodes, "edges": [{"from": a, "to": b} for a, b in edges], "elastic": elastic}
+        )
+    )
+    return file
+
+
+def test_queries_of_one_s_own_are_kept_and_asked_in_the_place_of_ssb_s(tmp_path):
+    file = star(tmp_path, OWN)
+    workflow = load(file).workflow
+    assert workflow.elastic is not None
+    assert asked(workflow.elastic.warehouse) == OWN
+    assert workflow_from(yaml.safe_load(to_yaml(workflow)), "again").elastic == workflow.elastic
+    assert asked(Elastic.model_validate({"rate": RATE}).warehouse) == SQL
+    assert papilio_here("check", file, home=tmp_path).returncode == 0
+    assert answer(papilio_here("scale", "simulate", file, "--json", home=tmp_path))["status"] == "simulated"
+
+
+def test_a_query_that_reads_what_is_no_table_of_the_star_is_refused_with_file_name_and_reason(tmp_path):
+    file = star(tmp_path, {"lost": "SELECT count(*) AS n FROM fact JOIN orders ON true"})
+    done = papilio_here("check", file, home=tmp_path)
+    assert done.returncode == 2
+    assert (
+        f"{file}: `elastic.warehouse.queries`: query `lost`: `fact` is no table of the star"
+        in done.stderr + done.stdout
+    )
+    assert "did you mean `facts`?" in done.stderr + done.stdout
+    assert "`orders` is no table of the star; there are date, facts" in done.stderr + done.stdout
+    assert papilio_here("scale", "run", file, "--master", "local[2]", home=tmp_path).returncode == 2
 
 
 def limits(**more) -> Elastic:

@@ -22,8 +22,8 @@ from engine.elastic.live import LiveRun, pack_budgets
 from engine.elastic.rates import DataRate
 from engine.elastic.replay import Replay
 from engine.elastic.scaler import Start, Stop
-from engine.errors import RunFailed
-from engine.events import Event, NodeChanged, Rebalanced, Remark, ScalingDecided, StagesSampled
+from engine.errors import BadInput, RunFailed
+from engine.events import Event, NodeChanged, QueryAnswered, Rebalanced, Remark, ScalingDecided, StagesSampled
 from engine.model.elastic import Elastic
 from engine.schedule.queues import Pack
 from engine.spark import cluster as cluster_module
@@ -315,6 +315,40 @@ def test_a_query_that_began_before_the_nodes_changed_is_no_measure_of_these():
     run.star.query = query  # type: ignore[method-assign]
     run._ask()
     assert len(run._measured.queries) == 1
+
+
+def test_sessions_ask_the_queries_that_a_person_wrote():
+    own = {"lines": "SELECT count(*) AS n FROM lineorder", "days": "SELECT d_year AS year FROM lineorder"}
+    run = made(warehouse={"sessions": 1, "queries": own})
+    run.star.current.rows = 1  # type: ignore[misc]
+    given: set[str] = set()
+
+    def query(sql: str) -> tuple[list[Any], int]:
+        given.add(sql)
+        if len(given) == 2:
+            run._stop.set()
+        return [], 1
+
+    run.star.query = query  # type: ignore[method-assign]
+    run._ask()
+    assert given == set(own.values())
+    assert {event.query for event in run.record.log.of(QueryAnswered)} == set(own)  # type: ignore[attr-defined]
+
+
+def test_a_query_that_spark_refuses_ends_the_run_before_rows_come_and_is_named():
+    run = made(warehouse={"sessions": 1, "queries": {"lost": "SELECT no AS n FROM lineorder"}})
+    run.record.file = SimpleNamespace(path="w.butterfly.yaml")  # type: ignore[assignment]
+
+    def check(sql: str) -> None:
+        raise ValueError("there is no column `no`")
+
+    run.star.check = check  # type: ignore[method-assign]
+    with pytest.raises(
+        BadInput, match=r"w.butterfly.yaml: `elastic.warehouse.queries`: query `lost`: there is no column"
+    ):
+        run._check_queries()
+    run.limits.warehouse.sessions = 0  # nobody asks
+    run._check_queries()
 
 
 def test_rows_that_wait_longer_than_the_transformation_may_take_ask_for_a_worker():

@@ -119,6 +119,17 @@ def test_a_query_does_not_wait_for_a_rebalancing_and_sees_the_distribution_that_
     assert star.query(SQL["Q1.1"]) == (wanted[0], star.current.version)
 
 
+def test_a_query_of_one_s_own_is_answered_over_all_nodes_and_looked_at_before(star, ssb, tmp_path):
+    ((pack, rows),) = packs(ssb, tmp_path / "packs", 1)
+    own = "SELECT count(*) AS lines, count(DISTINCT d_year) AS years FROM lineorder JOIN `date` ON lo_orderdate = d_datekey"
+    star.check(own)  # also while there are no facts
+    star.load([pack], rows)
+    ((lines, years),), _ = star.query(own)
+    assert (lines, years) == (rows, 7)
+    with pytest.raises(Exception, match="lo_orderday"):
+        star.check(own.replace("lo_orderdate", "lo_orderday"))
+
+
 def test_facts_move_in_short_tasks_so_that_queries_find_a_core_in_between(star, ssb, tmp_path, monkeypatch, spark):
     ((pack, rows),) = packs(ssb, tmp_path / "packs", 1)
     star.load([pack], rows)

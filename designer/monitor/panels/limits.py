@@ -1,4 +1,4 @@
-"""Each stage's measure as a share of its limit, which is one line for all (elastic, section 4)."""
+"""Each measure of a stage as a share of its limit, which is one line for all (elastic, section 4)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LimitsPanel(ScaledPlot):
     name = "limits"
     title = "Limits"
     order = 62
-    what = "Extraction time, queue, buffer memory, data rate and load time, each as a share of its limit"
+    what = "Times, queue, buffers and data rate, each as a share of its limit; a stage's second measure is dashed"
 
     def __init__(self, player: Player) -> None:
         super().__init__(player)
@@ -45,8 +45,15 @@ class LimitsPanel(ScaledPlot):
             self.limit.label.setColor(theme().error)
             self.limit.label.setFont(self.font_of(12))
 
+    def lines(self) -> dict[str, list[float]]:
+        return self.series.shares
+
     def values_of(self, stage: str) -> list[float]:
-        return self.series.shares.get(stage, [])
+        """A decision is marked on the measure of its stage that is nearest to its limit."""
+        return [max(shares) for shares in zip(*(self.lines()[name] for name in self._of(stage)), strict=False)]
+
+    def _of(self, stage: str) -> list[str]:
+        return [name for name in self.series.shares if self.series.stage_of(name) == stage]
 
     def draw_elastic(self, recording: Any, start: float, stop: float) -> None:
         self.limit.show()
@@ -55,16 +62,21 @@ class LimitsPanel(ScaledPlot):
         place = max(self.series.place(self.player.at), 0)
         now = {stage: values[place] for stage, values in self.series.shares.items() if place < len(values)}
         worst = max(now, key=now.__getitem__, default="")
-        over = sum(share > 1 for share in now.values())
+        over = {self.series.stage_of(name) for name, share in now.items() if share > 1}
+        limited = {self.series.stage_of(name) for name in now}
         self.headline_of(
             (f"{now.get(worst, 0.0):.0%}", tr("of its limit: {0}", worst)),
-            (f"{over}", tr("of {0} stages above their limit", len(now))),
+            (f"{len(over)}", tr("of {0} stages above their limit", len(limited))),
         )
-        self.key_of(*((self.colour_of(stage), self._words(stage)) for stage in self.series.shares))
+        self.key_of(*((self.colour_of(stage), self._words(stage)) for stage in self._limited()))
+
+    def _limited(self) -> list[str]:
+        """The stages that have a limit."""
+        return list(dict.fromkeys(self.series.stage_of(name) for name in self.series.shares))
 
     def _words(self, stage: str) -> str:
-        facts = self.series.limit(stage)
-        return f"{stage}: {facts['measure']}, {facts['limit']:,g} {facts['unit']}"
+        facts = [self.series.limit(name) for name in self._of(stage)]
+        return f"{stage}: " + ", ".join(f"{one['measure']} {one['limit']:,g} {one['unit']}" for one in facts)
 
 
 PANEL = LimitsPanel

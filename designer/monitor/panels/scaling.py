@@ -24,8 +24,8 @@ class ScalingPanel(ScaledPlot):
         self.values.write = lambda value: f"{value:,.0f}" if value == round(value) else ""
         self.name_axis("left", tr("nodes"))
 
-    def values_of(self, stage: str) -> list[float]:
-        return self.series.nodes.get(stage, [])
+    def lines(self) -> dict[str, list[float]]:
+        return self.series.nodes
 
     def aside(self, number: int) -> float:
         most = max((max(values, default=0.0) for values in self.series.nodes.values()), default=0.0)
