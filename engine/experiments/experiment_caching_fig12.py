@@ -47,6 +47,8 @@ def experiment(options: Options) -> Report:
     ]
     apart = {scale: noise(found[case] for case in cases.values() if case in found and case.scale == scale)
              for scale in sizes}  # fmt: skip
+    within = {scale: max(gain for degree, gain in zip(degrees, gains[scale], strict=True) if degree <= cores)
+              for scale in sizes}  # fmt: skip
     best = {scale: degrees[max(range(len(degrees)), key=lambda at: gains[scale][at])] for scale in sizes}
     every = [gain for scale in sizes for gain in gains[scale]]
     last, first = sizes[-1], sizes[0]
@@ -69,7 +71,7 @@ def experiment(options: Options) -> Report:
             ),
             judged(
                 beyond,
-                all(max(gains[scale]) / gains[scale][-1] > 1 + apart[scale] for scale in sizes),
+                all(within[scale] / gains[scale][-1] > 1 + apart[scale] for scale in sizes),
                 f"{several}; with {degrees[-1]}: {', '.join(f'{gains[scale][-1]:.2f}' for scale in sizes)}; "
                 f"noise {max(apart.values()):.0%}",
                 every,

@@ -26,7 +26,7 @@ from engine.experiments.bench import Contender, Options, Report, find, names
 from engine.experiments.contest import Contest, Entry, digests, missing_data
 from engine.experiments.data import TPCH_UNIQUE_SCALE, generate_tpch
 from engine.experiments.environments import NotThere
-from engine.experiments.measure import Watch
+from engine.experiments.measure import GROWTH_MB, Watch
 from engine.spark.jobs import JobsTold
 from engine.spark.pack_run import PackRun
 from tests.end_to_end.helpers import papilio_here
@@ -353,7 +353,7 @@ def test_processor_time_and_memory_of_child_processes_count():
         assert process.wait() == 0
         watch.stop()
     assert 0.2 < watch.processor_seconds < 5
-    assert 200 < watch.mb < 400
+    assert 200 - GROWTH_MB < watch.mb < 400, "what comes after the last count is less than that"
 
 
 # ---------------------------------------------------------------- what cannot be made or run
