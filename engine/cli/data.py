@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from engine.experiments.data import Generated, Progress
+    from engine.experiments.dirt import Dirt
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -26,8 +28,8 @@ def _share(kind: str, what: str) -> Callable[[_F], _F]:
     return click.option(f"--{kind}", type=float, default=0.0, metavar="SHARE", help=f"Share of the rows: {what}.")
 
 
-def _dirt(broken: str) -> Callable[[_F], _F]:
-    """The options for dirt; `broken` says which formats are broken."""
+def _dirt(broken: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options for dirt, which a command gets as one; `broken` says which formats are broken."""
     options = [
         _share("nulls", "a NULL in a column that must have a value"),
         _share("duplicates", "come twice"),
@@ -36,10 +38,16 @@ def _dirt(broken: str) -> Callable[[_F], _F]:
         click.option("--seed", type=int, default=1, show_default=True, help="Another seed makes other rows dirty."),
     ]
 
-    def add(command: _F) -> _F:
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def given(nulls: float, duplicates: float, broken: float, key_misses: float, seed: int, **others: Any) -> None:
+            from engine.experiments.dirt import Dirt
+
+            command(dirt=Dirt(nulls, duplicates, broken, key_misses, seed), **others)
+
         for option in reversed(options):
-            command = option(command)
-        return command
+            given = option(given)
+        return given
 
     return add
 
@@ -62,11 +70,7 @@ def tpch(
     folder: Path,
     format: str,
     tables: str | None,
-    nulls: float,
-    duplicates: float,
-    broken: float,
-    key_misses: float,
-    seed: int,
+    dirt: Dirt,
     replace: bool,
     as_json: bool,
 ) -> None:
@@ -76,10 +80,8 @@ def tpch(
     dialled in by the share of the rows it hits, 0.05 for one in twenty; the same seed hits the same rows.
     """
     from engine.experiments.data import TPCH_TABLES, generate_tpch
-    from engine.experiments.dirt import Dirt
 
     wanted = [name.strip() for name in tables.split(",") if name.strip()] if tables is not None else TPCH_TABLES
-    dirt = Dirt(nulls, duplicates, broken, key_misses, seed)
     with _progress(f"TPC-H at scale {scale:g}") as show:
         answer = generate_tpch(folder, scale, format=format, tables=wanted, replace=replace, dirt=dirt, progress=show)
     _tell(answer, as_json)
@@ -91,27 +93,15 @@ def tpch(
 @_dirt("a phone number, brand or shipping mode")
 @_replace
 @_json
-def ssb(
-    scale: float,
-    folder: Path,
-    nulls: float,
-    duplicates: float,
-    broken: float,
-    key_misses: float,
-    seed: int,
-    replace: bool,
-    as_json: bool,
-) -> None:
+def ssb(scale: float, folder: Path, dirt: Dirt, replace: bool, as_json: bool) -> None:
     """Generate the tables of the star schema benchmark, derived from TPC-H of the same scale.
 
     They are lineorder, customer, supplier, part and date, one Parquet file each. The workflow `tpch_to_ssb` makes the
     same tables step by step. Tables that are there already are kept. Dirt is dialled in by the share of the rows it
     hits, as for TPC-H; `date` stays clean.
     """
-    from engine.experiments.dirt import Dirt
     from engine.experiments.ssb import generate_ssb
 
-    dirt = Dirt(nulls, duplicates, broken, key_misses, seed)
     with _progress(f"SSB at scale {scale:g}") as show:
         answer = generate_ssb(folder, scale, replace=replace, dirt=dirt, progress=show)
     _tell(answer, as_json)

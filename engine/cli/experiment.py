@@ -97,7 +97,7 @@ def _print(report: Report) -> None:
         _print_table(table)
     for claim in report.claims:
         click.secho(f"{claim.verdict.value:<{_WIDTH}}", fg=_COLOURS[claim.verdict.value], nl=False)
-        click.echo(f"{claim.text}\n{'':<22}{claim.figures}")
+        click.echo(f"{claim.text}\n{'':<{_WIDTH}}{claim.figures}")
 
 
 def _print_table(table: Table) -> None:

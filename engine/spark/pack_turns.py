@@ -432,13 +432,16 @@ class PackTurns:
         return sum(slice_.rows for slice_ in reader.slices or ()) * sum(width or 0 for width in widths)
 
     def _in_one_go(self, unit: Unit, slices: list[Slice], allowed: int) -> bool:
-        in_order = (self.readers[unit.id].node, "out") in self.frames.ordered
         if not slices:
             return True  # there are files, and no rows in them
-        if self._packs_in(slices) > allowed or in_order:  # Spark reads the largest file first
+        if self._packs_in(slices) > allowed or self._in_order(self.readers[unit.id]):
             return False
         rows = sum(slice_.rows for slice_ in slices)
         return len(slices) == 1 or self._split_count(unit, rows, {}) == 1
+
+    def _in_order(self, reader: Reader) -> bool:
+        """Whether a job may read one file only: of several, Spark reads the largest first."""
+        return (reader.node, "out") in self.frames.ordered
 
     def _packs_in(self, slices: Sequence[Slice]) -> int:
         return math.ceil(sum(map(self._packs_of_slice, slices)))
@@ -454,7 +457,7 @@ class PackTurns:
         """
         unit = turn.activation.unit
         if reader.of_lines:
-            in_order = (reader.node, "out") in self.frames.ordered  # Spark reads the largest file first
+            in_order = self._in_order(reader)
             rows = sum(slice_.rows for slice_ in chosen)
             count = len(chosen) if in_order else min(len(chosen), self._split_count(unit, rows, {}))
             self._side_by_side(turn, [partial(self._from_lines, unit, reader, part) for part in _even(chosen, count)])
@@ -479,8 +482,7 @@ class PackTurns:
         folder = self.frames.store.new_folder(on_disk=True)
         counted: list[CountedRows] = []
         try:
-            in_order = (reader.node, "out") in self.frames.ordered
-            copies = 1 if in_order else self.spark.sparkContext.defaultParallelism
+            copies = 1 if self._in_order(reader) else self.spark.sparkContext.defaultParallelism
             lines = reader.copies.copied(part, folder, copies)
             source = lines.told(self.frames.builder.build_node(reader.node, {}, counted, files=lines.files))
             built = self.frames.built(unit.id, self._inputs(unit, {}), source, counted)

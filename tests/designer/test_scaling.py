@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -41,18 +42,27 @@ def elastic_run(asked, tmp_path, monkeypatch):
     return launch_simulation(ElasticRecord(file, backend="simulated", folder=tmp_path / "run"))
 
 
-@pytest.mark.parametrize("kind", [ScalingPanel, LimitsPanel])
-def test_a_panel_shows_every_stage_and_every_decision(kind, elastic_run, qtbot):
-    summary, result = elastic_run
+@contextlib.contextmanager
+def shown(kind, log, qtbot):
+    """A panel over the log of a run, with its player."""
     player = Player()
     panel = kind(player)
     qtbot.addWidget(panel)
     panel.resize(900, 400)
     panel.show()
-    player.open(result_log(summary))
+    player.open(log)
     try:
         player.wait_until_loaded()
         player.tick()
+        yield panel, player
+    finally:
+        player.close()
+
+
+@pytest.mark.parametrize("kind", [ScalingPanel, LimitsPanel])
+def test_a_panel_shows_every_stage_and_every_decision(kind, elastic_run, qtbot):
+    summary, result = elastic_run
+    with shown(kind, result_log(summary), qtbot) as (panel, player):
         more = ["transformation time", "buffer disk"] if kind is LimitsPanel else []
         assert list(panel.curves) == STAGES + more
         assert len(panel.series.times) == len(result.points)
@@ -68,8 +78,6 @@ def test_a_panel_shows_every_stage_and_every_decision(kind, elastic_run, qtbot):
         player.tick()
         place = panel.series.place(90.0)
         assert panel.series.times[place] <= 90 < panel.series.times[place + 1]
-    finally:
-        player.close()
 
 
 @pytest.mark.parametrize(
@@ -79,15 +87,7 @@ def test_a_panel_shows_every_stage_and_every_decision(kind, elastic_run, qtbot):
 )  # fmt: skip
 def test_every_measure_of_a_stage_is_drawn_against_its_own_limit(elastic_run, qtbot):
     summary, result = elastic_run
-    player = Player()
-    panel = LimitsPanel(player)
-    qtbot.addWidget(panel)
-    panel.resize(900, 400)
-    panel.show()
-    player.open(result_log(summary))
-    try:
-        player.wait_until_loaded()
-        player.tick()
+    with shown(LimitsPanel, result_log(summary), qtbot) as (panel, _):
         points = result.points
         expected = {
             "extraction": [point.extraction_s / 1 for point in points],
@@ -108,8 +108,6 @@ def test_every_measure_of_a_stage_is_drawn_against_its_own_limit(elastic_run, qt
         (mark,) = [one for one in panel.marks.points() if "queries took" in one.data().reason][:1]
         place = panel.series.place(mark.pos().x())
         assert mark.pos().y() == panel.series.shares["query time"][place] > 1
-    finally:
-        player.close()
 
 
 @pytest.mark.parametrize("kind", [ScalingPanel, LimitsPanel])
@@ -117,18 +115,9 @@ def test_a_run_that_does_not_scale_says_so_and_has_no_limit(tmp_path, qtbot, kin
     (tmp_path / "events.jsonl").write_text(
         '{"event":"run-started","time":1.0,"run":"r","workflow":"w","file":null,"content_hash":"","policy":"rr","granularity":"fused","backend":"spark","master":null,"nodes":{},"edges":[],"units":{}}\n'
     )
-    player = Player()
-    panel = kind(player)
-    qtbot.addWidget(panel)
-    panel.show()
-    player.open(tmp_path / "events.jsonl")
-    try:
-        player.wait_until_loaded()
-        player.tick()
+    with shown(kind, tmp_path / "events.jsonl", qtbot) as (panel, _):
         assert "does not scale" in panel.empty.toPlainText()
         assert kind is ScalingPanel or not panel.limit.isVisible()
-    finally:
-        player.close()
 
 
 def result_log(summary):

@@ -203,6 +203,20 @@ def killed_in_the_middle_of_a_source(monkeypatch, unit):
     assert not any(read), "there was more to read"
 
 
+def read_in_two_goes(spark, monkeypatch, folder, file, *options):
+    """A run is killed in the middle of `rows` and resumed: the rows read before and in all, and the summary."""
+    home, progress = folder / "home", folder / "run" / "progress.jsonl"
+    with killed_in_the_middle_of_a_source(monkeypatch, "rows"):
+        papilio_here("run", file, "--run-dir", folder / "run", *options, home=home, spark=spark)
+    before = [json.loads(line) for line in progress.read_text().splitlines()]
+    run = the_run(folder)
+    summary = answer(papilio_here("run", file, "--resume", run, "--json", home=home, spark=spark))
+    after = [json.loads(line) for line in progress.read_text().splitlines()]
+    assert after[: len(before)] == before
+    assert not memory_folder(run).exists()
+    return rows_read(before, "rows"), rows_read(after, "rows"), summary
+
+
 def test_a_source_that_was_half_read_when_its_run_was_killed_goes_on_where_it_was(spark, tmp_path, monkeypatch):
     with duckdb.connect() as connection:
         rows = "SELECT range AS n FROM range(12288)"
@@ -213,21 +227,12 @@ def test_a_source_that_was_half_read_when_its_run_was_killed_goes_on_where_it_wa
         "out": {"operator": "parquet_target", "path": "${out}/out"},
     }
     roots = {"data": str(tmp_path), "out": str(tmp_path / "out")}
-    file, home = write(tmp_path, nodes, ["rows -> even.in", "even.match -> out.in"], roots=roots), tmp_path / "home"
+    file = write(tmp_path, nodes, ["rows -> even.in", "even.match -> out.in"], roots=roots)
     options = ("--granularity", "operator", "--policy", "rr", "--pack-rows", 2048, "--queue-packs", 2)
-    with killed_in_the_middle_of_a_source(monkeypatch, "rows"):
-        papilio_here("run", file, "--run-dir", tmp_path / "run", *options, home=home, spark=spark)
-    progress = tmp_path / "run" / "progress.jsonl"
-    before = [json.loads(line) for line in progress.read_text().splitlines()]
-    half = rows_read(before, "rows")
+    half, read, summary = read_in_two_goes(spark, monkeypatch, tmp_path, file, *options)
     assert 0 < half < 12288
-    run = the_run(tmp_path)
-    summary = answer(papilio_here("run", file, "--resume", run, "--json", home=home, spark=spark))
-    after = [json.loads(line) for line in progress.read_text().splitlines()]
-    assert after[: len(before)] == before
-    assert rows_read(after, "rows") == summary["nodes"]["rows"]["rows_out"] == 12288
+    assert read == summary["nodes"]["rows"]["rows_out"] == 12288
     assert parquet_rows(tmp_path / "out" / "out") == sorted([(n,) for n in range(0, 12288, 2)], key=repr)
-    assert not memory_folder(run).exists()
 
 
 def test_lines_that_were_half_read_when_their_run_was_killed_go_on_where_they_were(spark, tmp_path, monkeypatch):
@@ -249,22 +254,14 @@ def test_lines_that_were_half_read_when_their_run_was_killed_go_on_where_they_we
     }
     roots = {"data": str(tmp_path), "out": str(tmp_path / "out")}
     edges = ["rows.out -> even.in", "even.match -> out.in", "rows.reject -> few.in", "few -> bad.in"]
-    file, home = write(tmp_path, nodes, edges, roots=roots), tmp_path / "home"
+    file = write(tmp_path, nodes, edges, roots=roots)
     options = ("--granularity", "operator", "--policy", "rr", "--pack-rows", 500, "--queue-packs", 4)
-    with killed_in_the_middle_of_a_source(monkeypatch, "rows"):
-        papilio_here("run", file, "--run-dir", tmp_path / "run", *options, home=home, spark=spark)
-    progress = tmp_path / "run" / "progress.jsonl"
-    before = [json.loads(line) for line in progress.read_text().splitlines()]
-    half = rows_read(before, "rows")
+    half, read, summary = read_in_two_goes(spark, monkeypatch, tmp_path, file, *options)
     good = [n for n in range(6100) if n % 7]
     assert 0 < half < len(good)
-    summary = answer(papilio_here("run", file, "--resume", the_run(tmp_path), "--json", home=home, spark=spark))
-    after = [json.loads(line) for line in progress.read_text().splitlines()]
-    assert after[: len(before)] == before
-    assert (rows_read(after, "rows"), summary["nodes"]["rows"]["rows_out"]) == (len(good), 6100)
+    assert (read, summary["nodes"]["rows"]["rows_out"]) == (len(good), 6100)
     assert parquet_rows(tmp_path / "out" / "out") == sorted([(n,) for n in good if n % 2 == 0], key=repr)
     assert parquet_rows(tmp_path / "out" / "bad") == sorted(bad, key=repr)
-    assert not memory_folder(the_run(tmp_path)).exists()
 
 
 def test_a_run_killed_twice_the_second_time_in_its_commit_is_brought_forward(spark, data, fused, tmp_path, monkeypatch):  # noqa: F811
