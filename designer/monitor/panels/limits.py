@@ -26,8 +26,9 @@ class LimitsPanel(ScaledPlot):
     def __init__(self, player: Player) -> None:
         super().__init__(player)
         self.limit = pg.InfiniteLine(
-            1.0, angle=0, label=tr("limit"), labelOpts={"position": 0.02, "anchors": [(0, 1), (0, 1)]}
+            1.0, angle=0, label=tr("limit"), labelOpts={"position": 0.995, "anchors": [(1, 1), (1, 1)]}
         )
+        self.limit.setZValue(50)  # its name lies over the lines and marks that cross it
         self.limit.hide()
         self.plot.addItem(self.limit, ignoreBounds=True)
         self.restyle()
@@ -43,6 +44,7 @@ class LimitsPanel(ScaledPlot):
         if hasattr(self, "limit"):
             self.limit.setPen(self.pen(theme().error, 1.6, Qt.PenStyle.DashLine))
             self.limit.label.setColor(theme().error)
+            self.limit.label.fill = pg.mkBrush(theme().base)
             self.limit.label.setFont(self.font_of(12))
 
     def lines(self) -> dict[str, list[float]]:
